@@ -1,0 +1,29 @@
+# The two doors for newcomers are `make demo` and `make test`; both build a virtual environment first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: check demo fix install test
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/demur audit example --out audit --overwrite
+
+check: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/codespell src tests taxonomy README.md CHANGELOG.md
+
+test: check
+	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+fix: install
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
