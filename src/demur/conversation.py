@@ -1,0 +1,71 @@
+"""Hold a conversation whose last turn is the assistant reply under judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Self, get_args
+
+__all__ = ["ROLES", "Conversation", "Role", "Turn"]
+
+Role = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Keep one message: who spoke, and what."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Keep the turns up to and including the assistant reply that is judged.
+
+    Attributes:
+        turns: The context, oldest first, and last the judged reply, whose role is always `assistant`.
+        row_id: Position of the row in its source, from 0.
+        side: `chosen` or `rejected` for a reply out of a preference pair, else None.
+        turn: Index of the judged reply among the assistant turns of its row, from 0.
+        reasoning: The reply's own thinking (`<think>…</think>` and relatives), set apart and never judged.
+
+    Raises:
+        ValueError: There is no turn, or the last one is not the assistant's.
+    """
+
+    turns: tuple[Turn, ...]
+    row_id: int = 0
+    side: str | None = None
+    turn: int = 0
+    reasoning: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a conversation that has nothing to judge."""
+        if not self.turns:
+            message = "a conversation has no turns; it needs at least the assistant reply to judge"
+            raise ValueError(message)
+        if self.turns[-1].role != "assistant":
+            message = f"the last turn's role is {self.turns[-1].role!r}; it must be 'assistant', the reply to judge"
+            raise ValueError(message)
+
+    @property
+    def reply(self) -> str:
+        """Return the text that is judged."""
+        return self.turns[-1].content
+
+    @property
+    def context(self) -> tuple[Turn, ...]:
+        """Return the turns before the judged reply."""
+        return self.turns[:-1]
+
+    @property
+    def request(self) -> str:
+        """Return the last user turn before the reply, or an empty string where there is none."""
+        return next((turn.content for turn in reversed(self.context) if turn.role == "user"), "")
+
+    @classmethod
+    def of(cls, request: str, reply: str, *, system: str | None = None) -> Self:
+        """Build the plainest conversation: a request and its reply, under a system prompt if one is given."""
+        opening = () if system is None else (Turn("system", system),)
+        return cls((*opening, Turn("user", request), Turn("assistant", reply)))

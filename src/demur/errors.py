@@ -1,0 +1,71 @@
+"""Name every way in which Demur fails on purpose.
+
+    DemurError
+    ├── SourceError        a data source cannot be opened or holds nothing that can be read
+    │   └── RowError       one row cannot be read or understood; counted, and fatal only where asked (`--strict`)
+    ├── LayoutError        the columns of a source fit no conversation layout, or the named one
+    ├── TaxonomyError      a taxonomy or crosswalk file is missing, damaged or contradicts itself
+    ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
+    ├── TrainingError      training cannot start or continue with the data and settings given
+    └── OutputError        the place for results cannot be used
+
+A message says what was met, where (file, row), and what would be right. The command line prints it without a traceback.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DemurError",
+    "LayoutError",
+    "OutputError",
+    "RowError",
+    "SourceError",
+    "TaxonomyError",
+    "TrainingError",
+    "WeightsError",
+]
+
+
+class DemurError(Exception):
+    """Stand above every error that Demur raises on purpose."""
+
+
+class SourceError(DemurError):
+    """Say that a data source cannot be opened or holds nothing that can be read."""
+
+
+class RowError(SourceError):
+    """Say that one row cannot be read or understood."""
+
+    def __init__(self, message: str, *, where: str, reason: str = "unreadable_row") -> None:
+        """Keep place and reason apart from the message: reports count by reason and list by place.
+
+        Args:
+            message: What was met, and what would be right.
+            where: `file:line`, or what names the row where there are no lines.
+            reason: The short code that an unscored verdict on this row carries.
+        """
+        super().__init__(f"{where}: {message}")
+        self.message = message
+        self.where = where
+        self.reason = reason
+
+
+class LayoutError(DemurError):
+    """Say that the columns of a source fit no conversation layout, or not the one that was named."""
+
+
+class TaxonomyError(DemurError):
+    """Say that a taxonomy or crosswalk file is missing, damaged or contradicts itself."""
+
+
+class WeightsError(DemurError):
+    """Say that weights or an encoder cannot be found, are damaged, or belong to another taxonomy."""
+
+
+class TrainingError(DemurError):
+    """Say that training cannot start or continue with the data and settings given."""
+
+
+class OutputError(DemurError):
+    """Say that the place for results cannot be used."""

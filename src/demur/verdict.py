@@ -1,0 +1,149 @@
+"""Say what was decided about one reply, and decide it: probabilities in, verdict out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from demur.conversation import Conversation
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Labeler", "Outcome", "Thresholds", "Verdict", "decide", "main_kind"]
+
+Outcome = Literal["full", "partial", "none", "unscored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Set where probabilities become decisions.
+
+    Attributes:
+        refusal: A reply refuses from this probability of refusal on.
+        partial: A refusal is partial from this probability of being partial, given that it refuses, on.
+        further: A kind beside the main one is a further reason from this probability on.
+    """
+
+    refusal: float = 0.5
+    partial: float = 0.5
+    further: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that is no probability."""
+        for name, value in (("refusal", self.refusal), ("partial", self.partial), ("further", self.further)):
+            if not 0.0 <= value <= 1.0:
+                message = f"threshold {name}={value!r} is not a probability; give a number from 0 to 1"
+                raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Keep what a labeler says about one reply.
+
+    Attributes:
+        outcome: `full`, `partial`, `none`, or `unscored` where nothing could be judged.
+        refusal_probability: Calibrated P(full or partial), from 0 to 1; nan where unscored or where a labeler has none.
+        category: The main kind of a refusal, a key of the taxonomy; None for `none`, `unscored` or an unnamed kind.
+        group: The group that the main kind belongs to, or None.
+        category_probabilities: P(kind | the reply refuses) in taxonomy order, summing to 1; empty where there are none.
+        further: Further kinds that the reply gives as reasons, most probable first.
+        unscored_reason: Why nothing could be judged; None exactly where the outcome is not `unscored`.
+    """
+
+    outcome: Outcome
+    refusal_probability: float = math.nan
+    category: str | None = None
+    group: str | None = None
+    category_probabilities: tuple[float, ...] = ()
+    further: tuple[str, ...] = ()
+    unscored_reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Hold an unscored verdict to its reason, and every other verdict to none."""
+        if (self.outcome == "unscored") != (self.unscored_reason is not None):
+            message = (
+                f"outcome {self.outcome!r} with unscored_reason {self.unscored_reason!r}; "
+                "give a reason to unscored verdicts only"
+            )
+            raise ValueError(message)
+
+    @property
+    def is_scored(self) -> bool:
+        """Tell whether the reply could be judged."""
+        return self.outcome != "unscored"
+
+    @property
+    def is_refusal(self) -> bool:
+        """Tell whether the reply refuses, in full or in part."""
+        return self.outcome in ("full", "partial")
+
+    @classmethod
+    def unscored(cls, reason: str) -> Self:
+        """Build the verdict on a reply that cannot be judged."""
+        return cls("unscored", unscored_reason=reason)
+
+
+def main_kind(probabilities: Sequence[float], taxonomy: Taxonomy) -> tuple[str, str]:
+    """Name the main kind and its group: the most probable member of the most probable group.
+
+    With P(group) = Σ P(kind) over its members: a refusal whose mass is spread over one group is not named after a
+    single kind of the other. Of equals, the first in taxonomy order.
+
+    Args:
+        probabilities: P(kind | the reply refuses), one for each category in taxonomy order.
+        taxonomy: Names the kinds and their groups.
+
+    Raises:
+        ValueError: There are more or fewer probabilities than kinds.
+    """
+    if len(probabilities) != len(taxonomy):
+        message = f"{len(probabilities)} category probabilities; the taxonomy has {len(taxonomy)} kinds, give one each"
+        raise ValueError(message)
+    by_kind = dict(zip(taxonomy.keys, probabilities, strict=True))
+    by_group = {group.key: sum(by_kind[key] for key in taxonomy.members(group.key)) for group in taxonomy.groups}
+    group = max(by_group, key=by_group.__getitem__)
+    return max(taxonomy.members(group), key=by_kind.__getitem__), group
+
+
+def decide(
+    refusal: float, partial: float, categories: Sequence[float], *, taxonomy: Taxonomy, thresholds: Thresholds
+) -> Verdict:
+    """Turn probabilities into a verdict, its main kind named by `main_kind`.
+
+    Args:
+        refusal: Calibrated P(the reply refuses, in full or in part).
+        partial: P(the refusal is partial | the reply refuses).
+        categories: P(kind | the reply refuses), one for each category in taxonomy order.
+        taxonomy: Names the kinds and their groups.
+        thresholds: Where probabilities become decisions.
+    """
+    probabilities = tuple(float(p) for p in categories)
+    if refusal < thresholds.refusal:
+        return Verdict("none", float(refusal), category_probabilities=probabilities)
+    main, group = main_kind(probabilities, taxonomy)
+    by_kind = dict(zip(taxonomy.keys, probabilities, strict=True))
+    others = [key for key, probability in by_kind.items() if key != main and probability >= thresholds.further]
+    return Verdict(
+        "partial" if partial >= thresholds.partial else "full",
+        float(refusal),
+        category=main,
+        group=group,
+        category_probabilities=probabilities,
+        further=tuple(sorted(others, key=lambda key: -by_kind[key])),
+    )
+
+
+class Labeler(Protocol):
+    """Give a verdict on each conversation: classifier, judge, keyword list and recorded person alike."""
+
+    @property
+    def name(self) -> str:
+        """Return the name that reports use."""
+        ...
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        """Yield one verdict for each conversation, in order."""
+        ...
