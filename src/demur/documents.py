@@ -1,0 +1,147 @@
+"""Read the YAML that people write, and say of every fault in it what was met, where, and what would be right."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import fields, is_dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
+
+import yaml
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+
+from demur.errors import TaxonomyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic_core import ErrorDetails
+
+__all__ = ["CLOSED", "Key", "Text", "listed", "raise_problems", "read_document", "shipped_folder", "validate"]
+
+Record = TypeVar("Record")
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Key = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
+
+# An unknown field is an error: a misspelt `boundarys` would otherwise vanish without a word.
+CLOSED = ConfigDict(extra="forbid")
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Read as `yaml.safe_load` does, but refuse a key that stands twice in one mapping."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the signature is PyYAML's
+        """Check the keys before PyYAML lets the last of two equal ones win."""
+        met: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in met:
+                    problem = f"key {key.value!r} stands twice in one mapping; keep one of them"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                met.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def shipped_folder() -> Path:
+    """Find the folder of the shipped taxonomy: inside an installed package, else in the repository."""
+    packaged = Path(str(files("demur") / "_data" / "taxonomy"))
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "taxonomy"
+
+
+def read_document(path: Path) -> object:
+    """Read one YAML file into plain mappings, lists and scalars.
+
+    Raises:
+        TaxonomyError: The file cannot be read, is no valid UTF-8 or YAML, or repeats a key; the message names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message = f"{path}: no such file; give the path of a YAML file"
+        raise TaxonomyError(message) from None
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{path}: cannot be read ({error}); give the path of a YAML file in UTF-8"
+        raise TaxonomyError(message) from error
+    try:
+        # The loader is PyYAML's safe one with one more check: it builds plain values only.
+        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
+        message = f"{path}{line}: invalid YAML: {error.problem}"
+        raise TaxonomyError(message) from error
+    except yaml.YAMLError as error:
+        message = f"{path}: invalid YAML: {error}"
+        raise TaxonomyError(message) from error
+
+
+def validate(record: type[Record], document: object, *, where: str) -> Record:
+    """Build a record from plain mappings and lists.
+
+    Raises:
+        TaxonomyError: The document does not fit the record; the message lists every field at fault by its path.
+    """
+    try:
+        return TypeAdapter(record).validate_python(document)
+    except ValidationError as error:
+        raise_problems([_problem(record, details) for details in error.errors()], where=where)
+        raise  # Never reached: a ValidationError has at least one problem.
+
+
+def raise_problems(problems: Iterable[str], *, where: str) -> None:
+    """Raise one error that lists all problems, or nothing where there are none."""
+    found = list(problems)
+    if len(found) == 1:
+        message = f"{where}: {found[0]}"
+        raise TaxonomyError(message)
+    if found:
+        message = f"{where}: {len(found)} problems\n" + "\n".join(f"  {problem}" for problem in found)
+        raise TaxonomyError(message)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Spell names for a message."""
+    return ", ".join(repr(name) for name in names)
+
+
+def _problem(record: type, details: ErrorDetails) -> str:
+    """Say what pydantic met, as a path in the document and what would be right there."""
+    *parents, name = details["loc"] or ("",)
+    place = _spelled(details["loc"]) or "the document"
+    match details["type"]:
+        case "missing":
+            return f"{place}: is missing"
+        case "unexpected_keyword_argument":
+            known = _known_fields(record, parents)
+            return f"{place}: unknown field {name!r}; the fields here are {listed(known)}"
+        case "string_too_short":
+            return f"{place}: is empty; write at least a word"
+        case "string_pattern_mismatch":
+            return f"{place}: {details['input']!r} is not in snake case; right would be a key such as 'missing_context'"
+        case "too_short":
+            return f"{place}: has {len(details['input'])} entries; give at least {details['ctx']['min_length']}"
+        case _:
+            return f"{place}: met {reprlib.repr(details['input'])}; {details['msg']}"
+
+
+def _spelled(location: Iterable[int | str]) -> str:
+    """Write a path as one would in code: `categories[3].boundaries[0].rule`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
+
+
+def _known_fields(record: type, parents: Iterable[int | str]) -> list[str]:
+    """Walk from a record along a path, and name the fields of the record found there."""
+    for name in parents:
+        if isinstance(name, str):
+            hints = get_type_hints(record, include_extras=True)
+            record = _record_in(hints[name]) if name in hints else record
+    return [field.name for field in fields(record)]
+
+
+def _record_in(hint: Any) -> Any:  # noqa: ANN401 - a type hint has no narrower type
+    """Find the dataclass inside a hint such as `tuple[Category, ...]`; None where there is none."""
+    # Pydantic's constraints are dataclasses too, but instances.
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint
+    return next((found for each in get_args(hint) if (found := _record_in(each)) is not None), None)
