@@ -1,0 +1,247 @@
+"""Count what a labeler said: how many replies refuse, and of which kinds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass, fields
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Verdict
+
+__all__ = ["UNNAMED", "Z_95", "Composition", "Interval", "Share"]
+
+UNNAMED = "unnamed"
+"""Stands for the kind, or the group, of a refusal whose labeler named none."""
+
+Z_95 = NormalDist().inv_cdf(0.975)
+"""The standard normal quantile of every 95 % interval here."""
+
+
+class Interval(NamedTuple):
+    """Keep the two ends of a 95 % interval; both nan where there is none."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Keep how many of how many, and know the share with its interval."""
+
+    count: int
+    total: int
+
+    def __post_init__(self) -> None:
+        """Refuse a part that is larger than the whole, or negative."""
+        if not 0 <= self.count <= self.total:
+            message = f"a share of {self.count!r} out of {self.total!r}; give a count from 0 to the total"
+            raise ValueError(message)
+
+    @property
+    def share(self) -> float:
+        """Return count / total; nan where the total is 0."""
+        return self.count / self.total if self.total else math.nan
+
+    @property
+    def interval(self) -> Interval:
+        """Return the 95 % score interval of Wilson (1927, JASA 22:209-212); nan where the total is 0.
+
+        With p = count / n and z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n).
+        """
+        n, p = self.total, self.share
+        if not n:
+            return Interval(math.nan, math.nan)
+        middle = p + Z_95**2 / (2 * n)
+        margin = Z_95 * math.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n**2))
+        scale = 1 + Z_95**2 / n
+        # At the edges the closed form is exact (0, or 1); floating point leaves it 1e-17 off.
+        low = 0.0 if self.count == 0 else (middle - margin) / scale
+        return Interval(low, 1.0 if self.count == n else (middle + margin) / scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Keep the counts of many verdicts; they add up with `+` and go to and from JSON without loss.
+
+    Scored replies are those that could be judged; every share is one of scored replies, or of refusals where it says
+    so, and never of the unscored. By category and by group, the counts add up to the refusals: whatever was not named
+    stands under `unnamed`, the last entry.
+
+    Attributes:
+        fingerprint: Of the taxonomy that the verdicts are in.
+        full: Replies that refuse in full.
+        partial: Replies that refuse in part.
+        none: Replies that do not refuse.
+        category_counts: Refusals by main kind: every key of the taxonomy in its order, then `unnamed`.
+        group_counts: Refusals by group: every group in its order, then `unnamed`.
+        unscored: Replies that could not be judged, by reason.
+        expected_refusals: Sum of the calibrated probabilities of refusal over the scored replies that have one.
+        with_probability: Number of those replies.
+    """
+
+    fingerprint: str
+    full: int
+    partial: int
+    none: int
+    category_counts: Mapping[str, int]
+    group_counts: Mapping[str, int]
+    unscored: Mapping[str, int]
+    expected_refusals: float
+    with_probability: int
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict], taxonomy: Taxonomy) -> Self:
+        """Count verdicts, read once and not kept; of none at all, the neutral element of `+`.
+
+        Raises:
+            ValueError: A verdict names a category or a group that the taxonomy does not have.
+        """
+        outcomes, kinds, groups, reasons = (Counter[str]() for _ in range(4))
+        expected, with_probability = 0.0, 0
+        for verdict in verdicts:
+            outcomes[verdict.outcome] += 1
+            if verdict.is_refusal:
+                kinds[UNNAMED if verdict.category is None else verdict.category] += 1
+                groups[_group(verdict, taxonomy)] += 1
+            if verdict.unscored_reason is not None:
+                reasons[verdict.unscored_reason] += 1
+            elif not math.isnan(verdict.refusal_probability):
+                expected += verdict.refusal_probability
+                with_probability += 1
+        return cls(
+            fingerprint=taxonomy.fingerprint,
+            full=outcomes["full"],
+            partial=outcomes["partial"],
+            none=outcomes["none"],
+            category_counts=_in_order(kinds, taxonomy.keys),
+            group_counts=_in_order(groups, [group.key for group in taxonomy.groups]),
+            unscored=dict(sorted(reasons.items())),
+            expected_refusals=expected,
+            with_probability=with_probability,
+        )
+
+    def __add__(self, other: Self) -> Self:
+        """Add counts of the same taxonomy.
+
+        Raises:
+            ValueError: The taxonomies differ, so that equal keys need not mean the same.
+        """
+        if self.fingerprint != other.fingerprint:
+            message = (
+                f"compositions of taxonomies {self.fingerprint!r} and {other.fingerprint!r} do not add up; "
+                "label both with the same taxonomy"
+            )
+            raise ValueError(message)
+        return type(self)(
+            self.fingerprint,
+            self.full + other.full,
+            self.partial + other.partial,
+            self.none + other.none,
+            _added(self.category_counts, other.category_counts),
+            _added(self.group_counts, other.group_counts),
+            _added(self.unscored, other.unscored),
+            self.expected_refusals + other.expected_refusals,
+            self.with_probability + other.with_probability,
+        )
+
+    @property
+    def refusals(self) -> int:
+        """Return the number of replies that refuse, in full or in part."""
+        return self.full + self.partial
+
+    @property
+    def scored(self) -> int:
+        """Return the number of replies that could be judged."""
+        return self.refusals + self.none
+
+    @property
+    def rows(self) -> int:
+        """Return the number of all verdicts, the unscored among them."""
+        return self.scored + sum(self.unscored.values())
+
+    @property
+    def refused(self) -> Share:
+        """Return the refusals among the scored replies."""
+        return Share(self.refusals, self.scored)
+
+    @property
+    def share(self) -> float:
+        """Return refusals / scored; nan where nothing was scored. As counted, not corrected for errors."""
+        return self.refused.share
+
+    @property
+    def interval(self) -> Interval:
+        """Return the 95 % interval of `share`: of sampling alone, as if every verdict were right."""
+        return self.refused.interval
+
+    @property
+    def expected_share(self) -> float:
+        """Return the mean calibrated probability of refusal over the replies that have one; nan where none has."""
+        return self.expected_refusals / self.with_probability if self.with_probability else math.nan
+
+    @property
+    def by_category(self) -> dict[str, Share]:
+        """Return the refusals of each main kind among the scored replies."""
+        return _shares(self.category_counts, self.scored)
+
+    @property
+    def by_group(self) -> dict[str, Share]:
+        """Return the refusals of each group among the scored replies."""
+        return _shares(self.group_counts, self.scored)
+
+    @property
+    def by_category_of_refusals(self) -> dict[str, Share]:
+        """Return the refusals of each main kind among the refusals."""
+        return _shares(self.category_counts, self.refusals)
+
+    @property
+    def by_group_of_refusals(self) -> dict[str, Share]:
+        """Return the refusals of each group among the refusals."""
+        return _shares(self.group_counts, self.refusals)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts, ready for `json.dumps`; what follows from them is not stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Return what `to_json` gave.
+
+        Raises:
+            ValueError: A count is missing, or there is one that no composition has.
+        """
+        names = {field.name for field in fields(cls)}
+        if stored.keys() != names:
+            message = f"a stored composition with {sorted(stored)}; it needs exactly {sorted(names)}"
+            raise ValueError(message)
+        return cls(**stored)
+
+
+def _group(verdict: Verdict, taxonomy: Taxonomy) -> str:
+    if verdict.group is not None:
+        return verdict.group
+    # An unknown category is reported once, where the counts are put in order.
+    return taxonomy.group_of(verdict.category) if verdict.category in taxonomy.keys else UNNAMED
+
+
+def _in_order(counts: Counter[str], keys: Iterable[str]) -> dict[str, int]:
+    ordered = {key: counts[key] for key in (*keys, UNNAMED)}
+    unknown = counts.keys() - ordered.keys()
+    if unknown:
+        message = f"verdicts name {sorted(unknown)}, which the taxonomy does not have; it has {list(ordered)[:-1]}"
+        raise ValueError(message)
+    return ordered
+
+
+def _added(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
+    return {key: ours.get(key, 0) + theirs.get(key, 0) for key in (*ours, *(key for key in theirs if key not in ours))}
+
+
+def _shares(counts: Mapping[str, int], total: int) -> dict[str, Share]:
+    return {key: Share(count, total) for key, count in counts.items()}

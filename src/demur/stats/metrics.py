@@ -1,0 +1,249 @@
+"""Measure verdicts against the truth, every figure with an interval that knows which rows belong together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demur.stats.composition import Share
+from demur.stats.prevalence import OperatingPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Confusion", "Estimate", "GateMetrics", "HeadMetrics", "KindScore", "Resamples"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Statistic = Callable[[Floats], Floats]
+"""Takes row weights, (resamples, rows), and gives the figure under each, (resamples,); nan where it is undefined."""
+_CELLS_AT_ONCE = 4_000_000  # of resamples by rows: 32 MB, so that memory does not grow with the resamples
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Keep a figure, its 95 % interval, and the number `n` of rows that it rests on; nan where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resamples:
+    """Keep draws of whole clusters with replacement (Davison and Hinkley 1997, 3.8): rows of a prompt depend on it.
+
+    Attributes:
+        cluster_of_row: Which cluster each row belongs to, (rows,).
+        draws: How often each cluster was drawn, (resamples, clusters); all figures over the rows share them.
+    """
+
+    cluster_of_row: NDArray[np.intp]
+    draws: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, clusters: Sequence[Hashable], *, number: int, generator: np.random.Generator) -> Self:
+        """Draw as many clusters as there are, `number` times; `clusters` names each row's."""
+        places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+        of_row = np.array([places[cluster] for cluster in clusters], dtype=np.intp)
+        n = len(places)
+        draws = generator.multinomial(n, np.full(n, 1 / n), size=number) if n else np.empty((number, 0))
+        return cls(of_row, draws.astype(np.int32))
+
+    def estimate(self, statistic: Statistic, n: int | None = None) -> Estimate:
+        """Give a figure with its percentile interval; `n` is the rows it rests on, where these are not all.
+
+        Resamples in which the figure is undefined are left out. There is no interval from fewer than two clusters.
+        """
+        rows, clusters = len(self.cluster_of_row), self.draws.shape[1]
+        value = float(statistic(np.ones((1, rows)))[0])
+        low, high = self._interval(statistic) if clusters > 1 else (math.nan, math.nan)
+        return Estimate(value, low, high, rows if n is None else n)
+
+    def ratio(self, part: Floats | Flags, whole: Floats | Flags | None = None) -> Estimate:
+        """Give Σ part / Σ whole over the rows where whole is not 0, the mean of part without one; both (rows,)."""
+        above = np.asarray(part, dtype=np.float64)
+        below = np.ones_like(above) if whole is None else np.asarray(whole, dtype=np.float64)
+        return self.estimate(lambda weights: _divide(weights @ above, weights @ below), int(np.count_nonzero(below)))
+
+    def _interval(self, statistic: Statistic) -> tuple[float, float]:
+        step = max(1, _CELLS_AT_ONCE // len(self.cluster_of_row))
+        parts = (self.draws[start : start + step] for start in range(0, len(self.draws), step))
+        figures = np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
+        defined = figures[~np.isnan(figures)]
+        low, high = np.quantile(defined, (0.025, 0.975)) if defined.size else (math.nan, math.nan)
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class GateMetrics:
+    """Keep how well refusals, the positives, were told from other replies.
+
+    Attributes:
+        counts: Right and wrong verdicts, which also serve to correct shares.
+        f1: 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.
+        auroc: P(a refusal's probability is above another reply's), ties counting half.
+        calibration_error: Σ_b n_b/n |share of refusals in b - mean probability in b| over bins b of equal width of the
+            probability of refusal (Naeini 2015; Guo 2017, the positive class's probability for confidence). Noise in
+            the bins only adds to it, in the resamples too: its interval lies high.
+        brier: Mean (probability - truth)² (Brier 1950).
+    """
+
+    counts: OperatingPoint
+    accuracy: Estimate
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    auroc: Estimate
+    calibration_error: Estimate
+    brier: Estimate
+
+    @classmethod
+    def of(cls, truth: Flags, called: Flags, probability: Floats, resamples: Resamples, *, n_bins: int = 15) -> Self:
+        """Measure the gate; figures of probability are over the rows that have one.
+
+        Args:
+            truth: Whether the reply refuses, (rows,).
+            called: Whether the verdict says so, (rows,).
+            probability: The probability of refusal, nan where there is none, (rows,).
+            resamples: Draws over the same rows.
+            n_bins: Number of bins of the calibration error.
+        """
+        hits, known = truth & called, ~np.isnan(probability)
+        n_known, target, given = int(known.sum()), truth[known], probability[known]
+        cells = [hits, truth & ~called, ~truth & ~called, called & ~truth]
+        # Bins are closed below, the last one above too; (rows, bins), with one entry in each row.
+        gaps = np.eye(n_bins)[np.minimum((given * n_bins).astype(np.intp), n_bins - 1)] * (target - given)[:, None]
+        return cls(
+            counts=OperatingPoint(*(int(cell.sum()) for cell in cells)),
+            accuracy=resamples.ratio(truth == called),
+            precision=resamples.ratio(hits, called),
+            recall=resamples.ratio(hits, truth),
+            f1=resamples.ratio(hits, (truth.astype(np.float64) + called) / 2),
+            auroc=resamples.estimate(lambda weights: _auroc(weights[:, known], target, given), n_known),
+            calibration_error=resamples.estimate(
+                lambda weights: _divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), n_known
+            ),
+            brier=resamples.ratio(np.where(known, (probability - truth) ** 2, 0.0), known),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KindScore:
+    """Keep how one kind was named: right among those so called (precision) and among those that are so (recall)."""
+
+    kind: str
+    precision: Share
+    recall: Share
+
+    @property
+    def support(self) -> int:
+        """Return the number of refusals that are of this kind in truth."""
+        return self.recall.total
+
+    @property
+    def f1(self) -> float:
+        """Return 2 hits / (called + true), nan where the kind is neither found nor given."""
+        mentions = self.precision.total + self.recall.total
+        return 2 * self.recall.count / mentions if mentions else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Keep how often a kind was called another one, or `unnamed`."""
+
+    truth: str
+    predicted: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMetrics:
+    """Keep how well the kinds of refusals were named; a kind left unnamed is a miss.
+
+    Attributes:
+        accuracy: The kind given is the main one.
+        lenient_accuracy: The kind given is one of those that the reply's reasons allow.
+        group_accuracy: The group given is that of the main kind.
+        macro_f1: Mean F1 over the kinds that truth or verdicts hold: a kind given though never true counts with 0.
+        macro_f1_in_truth: Mean F1 over the kinds that truth holds.
+        kinds: One score for each kind, in taxonomy order.
+        confusions: What was called what, the most frequent first.
+    """
+
+    accuracy: Estimate
+    lenient_accuracy: Estimate
+    group_accuracy: Estimate
+    macro_f1: Estimate
+    macro_f1_in_truth: Estimate
+    kinds: tuple[KindScore, ...]
+    confusions: tuple[Confusion, ...]
+
+    @classmethod
+    def of(
+        cls,
+        accepted: Sequence[Sequence[str]],
+        called: Sequence[tuple[str, str]],
+        taxonomy: Taxonomy,
+        resamples: Resamples,
+    ) -> Self:
+        """Measure the head over refusals.
+
+        Args:
+            accepted: The kinds that each reply's reasons allow, the main one first; never empty.
+            called: The kind and the group that each verdict gives, `unnamed` where it gives none.
+            taxonomy: Names the kinds and their groups.
+            resamples: Draws over the same rows.
+        """
+        truth, kinds = [allowed[0] for allowed in accepted], [kind for kind, _ in called]
+        of_group = [taxonomy.group_of(kind) == group for kind, (_, group) in zip(truth, called, strict=True)]
+        lenient = [kind in allowed for kind, allowed in zip(kinds, accepted, strict=True)]
+        of_truth, of_called = _indicators(truth, taxonomy.keys), _indicators(kinds, taxonomy.keys)
+        hits, mentions = of_truth * of_called, of_truth + of_called
+        true, given, pairs = Counter(truth), Counter(kinds), Counter(zip(truth, kinds, strict=True))
+        by_kind = [
+            (key, Share(pairs[key, key], given[key]), Share(pairs[key, key], true[key])) for key in taxonomy.keys
+        ]
+        return cls(
+            accuracy=resamples.ratio(hits.sum(1)),
+            lenient_accuracy=resamples.ratio(np.array(lenient)),
+            group_accuracy=resamples.ratio(np.array(of_group)),
+            macro_f1=resamples.estimate(lambda weights: _macro_f1(weights, hits, mentions, mentions)),
+            macro_f1_in_truth=resamples.estimate(lambda weights: _macro_f1(weights, hits, mentions, of_truth)),
+            kinds=tuple(KindScore(*score) for score in by_kind),
+            confusions=tuple(Confusion(*pair, count) for pair, count in pairs.most_common() if pair[0] != pair[1]),
+        )
+
+
+def _auroc(weights: Floats, truth: Flags, probability: Floats) -> Floats:
+    """Compute Σ W⁺(at) (W⁻(below) + W⁻(at) / 2) / (W⁺ W⁻) over the distinct probabilities."""
+    order = np.argsort(probability, kind="stable")
+    starts = np.flatnonzero(np.diff(probability[order], prepend=-1.0))
+    positive, negative = (np.add.reduceat((weights * of)[:, order], starts, axis=1) for of in (truth, ~truth))
+    pairs = (positive * (np.cumsum(negative, axis=1) - negative / 2)).sum(1)
+    return _divide(pairs, positive.sum(1) * negative.sum(1))
+
+
+def _macro_f1(weights: Floats, hits: Floats, mentions: Floats, counted: Floats) -> Floats:
+    """Average 2 Σ hits / Σ mentions over the kinds that `counted` holds; all but the weights are (rows, kinds)."""
+    is_counted = weights @ counted > 0
+    scores = np.where(is_counted, 2 * _divide(weights @ hits, weights @ mentions), 0.0)
+    return _divide(scores.sum(1), is_counted.sum(1).astype(np.float64))
+
+
+def _indicators(kinds: Sequence[str], keys: Sequence[str]) -> Floats:
+    """Mark the kind of each row: (rows, kinds), one 1 a row, none where it is `unnamed`."""
+    return np.array([[kind == key for key in keys] for kind in kinds], dtype=np.float64).reshape(len(kinds), len(keys))
+
+
+def _divide(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.full_like(whole, math.nan), where=whole > 0)

@@ -1,0 +1,153 @@
+"""Correct a counted share for the errors of whoever counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from demur.stats.composition import Z_95, Share
+
+__all__ = ["METHOD", "CorrectedShare", "OperatingPoint", "Undefined", "corrected_share"]
+
+METHOD = "Rogan-Gladen 1978, interval of Lang-Reiczigel 2014"
+
+Undefined = Literal[
+    "nothing was counted",
+    "the reference holds no refusal",
+    "the reference holds nothing but refusals",
+    "the labeler is no better than chance on the reference",
+    "the reference is too small to tell the labeler from chance",
+]
+"""Why a share cannot be corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """Keep how a labeler did on replies whose truth is known.
+
+    Attributes:
+        true_positives: Refusals that it found.
+        false_negatives: Refusals that it missed.
+        true_negatives: Other replies that it let pass.
+        false_positives: Other replies that it flagged.
+    """
+
+    true_positives: int
+    false_negatives: int
+    true_negatives: int
+    false_positives: int
+
+    @property
+    def sensitivity(self) -> float:
+        """Return the share of the refusals that it found; nan where there was none to find."""
+        return Share(self.true_positives, self.refusals).share
+
+    @property
+    def specificity(self) -> float:
+        """Return the share of the other replies that it let pass; nan where there was none."""
+        return Share(self.true_negatives, self.others).share
+
+    @property
+    def youden(self) -> float:
+        """Return J = sensitivity + specificity - 1 (Youden 1950): 1 is flawless, 0 is chance; nan where either is."""
+        if not (self.refusals and self.others):
+            return math.nan
+        # The same number over whole counts, so that chance is exactly 0.
+        errors = self.false_negatives * self.false_positives
+        return (self.true_positives * self.true_negatives - errors) / (self.refusals * self.others)
+
+    @property
+    def refusals(self) -> int:
+        """Return the number of refusals in truth."""
+        return self.true_positives + self.false_negatives
+
+    @property
+    def others(self) -> int:
+        """Return the number of replies that do not refuse in truth."""
+        return self.true_negatives + self.false_positives
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedShare:
+    """Keep a share as it would be had nothing been mislabelled, with its 95 % interval; nan where it is undefined.
+
+    Attributes:
+        share: The corrected share, from 0 to 1.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        undefined: Why there is no corrected share; None where there is one.
+        method: How it was corrected, with its sources.
+    """
+
+    share: float
+    low: float
+    high: float
+    undefined: Undefined | None = None
+    method: str = METHOD
+
+    @property
+    def is_defined(self) -> bool:
+        """Tell whether there is a corrected share."""
+        return self.undefined is None
+
+
+def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedShare:
+    """Correct the share flagged / total for the errors that the labeler makes at its operating point.
+
+    The share (Rogan and Gladen 1978, Am J Epidemiol 107:71-76), with AP = flagged / total, clipped to [0, 1]:
+
+        P = (AP + Sp - 1) / (Se + Sp - 1)
+
+    The interval (Lang and Reiczigel 2014, Prev Vet Med 113:13-22), which also carries that Se and Sp were estimated
+    from a reference of m refusals and k others. With z = 1.96, and counts adjusted by
+
+        n' = n + z²    AP' = (n AP + z²/2) / n'    Se' = (m Se + 1) / (m + 2)    Sp' = (k Sp + 1) / (k + 2)
+
+    and P' from the first formula, the ends, clipped to [0, 1], are P' + d ± z √V with
+
+        d = 2 z² (P' Se'(1-Se') / (m + 2) - (1-P') Sp'(1-Sp') / (k + 2))
+        V = (AP'(1-AP') / n' + P'² Se'(1-Se') / (m + 2) + (1-P')² Sp'(1-Sp') / (k + 2)) / (Se' + Sp' - 1)²
+
+    It holds where the labeler errs on the counted replies as often as on the reference, and where the counted
+    replies are not the reference.
+
+    Args:
+        flagged: Replies that the labeler called refusals.
+        total: Replies that it judged.
+        at: How it did on the reference.
+    """
+    apparent, adjusted = Share(flagged, total), _adjusted(at)
+    undefined = _undefined(total, at, adjusted)
+    if undefined is not None:
+        return CorrectedShare(math.nan, math.nan, math.nan, undefined)
+    sensitivity, specificity, youden = adjusted.sensitivity, adjusted.specificity, adjusted.youden
+    n = total + Z_95**2
+    flagged_share = (flagged + Z_95**2 / 2) / n
+    p = (flagged_share + specificity - 1) / youden
+    of_flagged = flagged_share * (1 - flagged_share) / n
+    of_sensitivity = sensitivity * (1 - sensitivity) / adjusted.refusals
+    of_specificity = specificity * (1 - specificity) / adjusted.others
+    middle = p + 2 * Z_95**2 * (p * of_sensitivity - (1 - p) * of_specificity)
+    margin = Z_95 * math.sqrt(of_flagged + p**2 * of_sensitivity + (1 - p) ** 2 * of_specificity) / youden
+    share = (apparent.share + at.specificity - 1) / at.youden
+    return CorrectedShare(_clipped(share), _clipped(middle - margin), _clipped(middle + margin))
+
+
+def _adjusted(at: OperatingPoint) -> OperatingPoint:
+    return OperatingPoint(at.true_positives + 1, at.false_negatives + 1, at.true_negatives + 1, at.false_positives + 1)
+
+
+def _undefined(total: int, at: OperatingPoint, adjusted: OperatingPoint) -> Undefined | None:
+    reasons: tuple[tuple[bool, Undefined], ...] = (
+        (total == 0, "nothing was counted"),
+        (at.refusals == 0, "the reference holds no refusal"),
+        (at.others == 0, "the reference holds nothing but refusals"),
+        (at.youden <= 0, "the labeler is no better than chance on the reference"),
+        (adjusted.youden <= 0, "the reference is too small to tell the labeler from chance"),
+    )
+    return next((reason for is_so, reason in reasons if is_so), None)
+
+
+def _clipped(share: float) -> float:
+    return min(1.0, max(0.0, share))

@@ -1,0 +1,145 @@
+"""Compositions count verdicts, add up and come back from JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from demur.stats.composition import UNNAMED, Composition, Share
+from demur.taxonomy import Taxonomy
+from demur.verdict import Verdict
+
+TAXONOMY = Taxonomy.load()
+VERDICTS = [
+    Verdict("full", 0.9, category="privacy", group="should_not"),
+    Verdict("full", 0.8, category="privacy", group="should_not"),
+    Verdict("partial", 0.6, category="skill_level", group="cannot"),
+    Verdict("full"),
+    Verdict("none", 0.1),
+    Verdict("none", 0.2),
+    Verdict("none", 0.0),
+    Verdict("none"),
+    Verdict.unscored("empty_reply"),
+    Verdict.unscored("empty_reply"),
+    Verdict.unscored("provider_block"),
+]
+
+
+def composed(verdicts: list[Verdict]) -> Composition:
+    """Count in the shipped taxonomy."""
+    return Composition.of(verdicts, TAXONOMY)
+
+
+def test_a_share_lies_inside_wilsons_interval() -> None:
+    """Hand-computed: 10 of 50."""
+    # p = .2, n = 50, z² = 3.8415; middle = .2 + 3.8415/100 = .238415
+    # margin = 1.96 √(.16/50 + 3.8415/10000) = 1.96 √.00358415 = .117339; scale = 1 + 3.8415/50 = 1.076829
+    share = Share(10, 50)
+    assert share.share == pytest.approx(0.2)
+    assert share.interval == pytest.approx((0.112437, 0.330371), abs=1e-5)
+
+
+def test_a_share_of_none_and_of_all_reaches_the_edge() -> None:
+    """Unlike the normal interval, it has a width there."""
+    # 0 of 10: high = (z²/2n + z √(z²/4n²)) / (1 + z²/n) = (z²/n) / (1 + z²/n) = .38415 / 1.38415 = .277533
+    assert Share(0, 10).interval == pytest.approx((0.0, 0.277533), abs=1e-6)
+    assert Share(10, 10).interval == pytest.approx((0.722467, 1.0), abs=1e-6)
+
+
+def test_a_share_of_nothing_is_nan() -> None:
+    """No rows are no evidence of 0."""
+    assert all(math.isnan(number) for number in (Share(0, 0).share, *Share(0, 0).interval))
+
+
+@pytest.mark.parametrize(("count", "total"), [(-1, 3), (4, 3)])
+def test_a_count_outside_its_total_is_refused(count: int, total: int) -> None:
+    """The message shows both."""
+    with pytest.raises(ValueError, match=f"{count} out of {total}"):
+        Share(count, total)
+
+
+def test_unscored_rows_are_rows_but_stand_in_no_share() -> None:
+    """Eleven rows, eight of them scored, four of these refusals."""
+    composition = composed(VERDICTS)
+    assert (composition.rows, composition.scored, composition.refusals) == (11, 8, 4)
+    assert (composition.full, composition.partial, composition.none) == (3, 1, 4)
+    assert composition.unscored == {"empty_reply": 2, "provider_block": 1}
+    assert composition.share == pytest.approx(4 / 8)
+    assert composition.interval == Share(4, 8).interval
+
+
+def test_every_kind_is_present_even_where_it_is_zero() -> None:
+    """Reports of two models have the same rows."""
+    by_category = composed(VERDICTS).by_category
+    assert tuple(by_category) == (*TAXONOMY.keys, UNNAMED)
+    assert by_category["privacy"] == Share(2, 8)
+    assert by_category["unknowable"] == Share(0, 8)
+
+
+def test_a_refusal_without_a_kind_is_unnamed() -> None:
+    """The kinds add up to the refusals."""
+    composition = composed(VERDICTS)
+    assert composition.by_category_of_refusals[UNNAMED] == Share(1, 4)
+    assert sum(share.count for share in composition.by_category.values()) == composition.refusals
+    assert sum(share.count for share in composition.by_group.values()) == composition.refusals
+
+
+def test_groups_are_counted_on_their_own() -> None:
+    """A verdict may stop at the group; a verdict with a kind alone belongs to its group."""
+    composition = composed([Verdict("full", group="cannot"), Verdict("full", category="privacy")])
+    assert composition.by_group_of_refusals == {"should_not": Share(1, 2), "cannot": Share(1, 2), UNNAMED: Share(0, 2)}
+    assert composition.by_category[UNNAMED] == Share(1, 2)
+
+
+def test_expected_refusals_are_the_sum_of_the_probabilities() -> None:
+    """Verdicts without a probability stand aside."""
+    composition = composed(VERDICTS)
+    assert composition.expected_refusals == pytest.approx(0.9 + 0.8 + 0.6 + 0.1 + 0.2 + 0.0)
+    assert composition.with_probability == 6
+    assert composition.expected_share == pytest.approx(2.6 / 6)
+
+
+def test_compositions_add_up() -> None:
+    """Shards counted apart are as good as one pass."""
+    whole, parts = composed(VERDICTS), composed(VERDICTS[:3]) + composed(VERDICTS[3:])
+    assert parts.expected_refusals == pytest.approx(whole.expected_refusals)
+    assert dataclasses.replace(parts, expected_refusals=whole.expected_refusals) == whole
+
+
+def test_the_composition_of_nothing_is_neutral_and_its_shares_are_nan() -> None:
+    """Empty shards change nothing and claim nothing."""
+    nothing = composed([])
+    assert nothing + composed(VERDICTS) == composed(VERDICTS)
+    assert all(math.isnan(number) for number in (nothing.share, *nothing.interval, nothing.expected_share))
+    assert math.isnan(nothing.by_category["privacy"].share)
+
+
+def test_compositions_of_different_taxonomies_do_not_add_up() -> None:
+    """Equal keys need not mean the same."""
+    other = dataclasses.replace(composed(VERDICTS), fingerprint="other")
+    with pytest.raises(ValueError, match="'other' do not add up"):
+        _ = composed(VERDICTS) + other
+
+
+def test_a_composition_comes_back_from_json() -> None:
+    """Nothing is lost on the way through a file."""
+    composition = composed(VERDICTS)
+    assert Composition.from_json(json.loads(json.dumps(composition.to_json()))) == composition
+
+
+@pytest.mark.parametrize("change", [{"full": None}, {"surplus": 1}])
+def test_a_stored_composition_with_other_fields_is_refused(change: dict[str, int | None]) -> None:
+    """A file of another version is not read halfway."""
+    stored = composed(VERDICTS).to_json() | change
+    with pytest.raises(ValueError, match="needs exactly"):
+        Composition.from_json({key: value for key, value in stored.items() if value is not None})
+
+
+@pytest.mark.parametrize("verdict", [Verdict("full", category="rudeness"), Verdict("full", group="must_not")])
+def test_a_kind_or_group_outside_the_taxonomy_is_refused(verdict: Verdict) -> None:
+    """A verdict in another taxonomy cannot be counted in this one."""
+    with pytest.raises(ValueError, match="which the taxonomy does not have"):
+        composed([verdict])

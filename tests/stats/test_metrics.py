@@ -1,0 +1,212 @@
+"""Figures are what they say, and their intervals know which rows belong together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss, f1_score, roc_auc_score
+
+from demur.stats.composition import UNNAMED, Share
+from demur.stats.metrics import Confusion, Estimate, Flags, Floats, GateMetrics, HeadMetrics, Resamples
+from demur.stats.prevalence import OperatingPoint
+from demur.taxonomy import Taxonomy
+
+TAXONOMY = Taxonomy.load()
+
+
+def resamples(clusters: list[int], number: int = 200) -> Resamples:
+    """Draw from a fixed seed."""
+    return Resamples.of(clusters, number=number, generator=np.random.default_rng(3))
+
+
+def gate(truth: list[bool], called: list[bool], probability: list[float]) -> GateMetrics:
+    """Measure rows that each stand alone."""
+    arrays = np.array(truth, dtype=bool), np.array(called, dtype=bool), np.array(probability, dtype=float)
+    return GateMetrics.of(*arrays, resamples(list(range(len(truth)))))
+
+
+def head(truth: list[str], called: list[str]) -> HeadMetrics:
+    """Measure kinds whose rows each stand alone; a name with a bar lists what else is allowed."""
+    groups = [UNNAMED if kind == UNNAMED else TAXONOMY.group_of(kind) for kind in called]
+    accepted = [kinds.split("|") for kinds in truth]
+    return HeadMetrics.of(accepted, list(zip(called, groups, strict=True)), TAXONOMY, resamples([*range(len(truth))]))
+
+
+def sample(n: int) -> tuple[Flags, Flags, Floats]:
+    """Draw a truth with a labeler that is often right; probabilities are rounded, so that there are ties."""
+    generator = np.random.default_rng(11)
+    truth = generator.random(n) < 0.4
+    probability = np.round(0.3 * truth + 0.7 * generator.random(n), 2)
+    return truth, probability > 0.5, probability
+
+
+def test_the_gate_counts_what_it_gets_right_and_wrong() -> None:
+    """Five rows: two hits, one miss, one false alarm, one pass."""
+    truth, called = [True, True, True, False, False], [True, True, False, True, False]
+    metrics = gate(truth, called, [0.9, 0.8, 0.4, 0.6, 0.1])
+    assert metrics.counts == OperatingPoint(2, 1, 1, 1)
+    assert metrics.accuracy.value == pytest.approx(3 / 5)
+    assert metrics.precision.value == pytest.approx(2 / 3)
+    assert metrics.recall.value == pytest.approx(2 / 3)
+    assert metrics.f1.value == pytest.approx(4 / 6)  # 2 TP / (2 TP + FP + FN) = 4 / (4 + 1 + 1)
+
+
+def test_auroc_counts_the_pairs_in_order() -> None:
+    """Of six pairs of a refusal and another reply, five are in order."""
+    # refusals .9 .8 .4, others .6 .1: only .4 < .6 is out of order
+    assert gate([True] * 3 + [False] * 2, [True] * 5, [0.9, 0.8, 0.4, 0.6, 0.1]).auroc.value == pytest.approx(5 / 6)
+
+
+def test_ties_count_half_in_auroc() -> None:
+    """A constant probability tells nothing apart."""
+    assert gate([True, False, True, False], [True] * 4, [0.5] * 4).auroc.value == 0.5
+
+
+def test_brier_is_the_mean_squared_error() -> None:
+    """(.1² + .2² + .6² + .6² + .1²) / 5 = .78 / 5 = .156."""
+    metrics = gate([True] * 3 + [False] * 2, [True] * 5, [0.9, 0.8, 0.4, 0.6, 0.1])
+    assert metrics.brier.value == pytest.approx(0.156)
+
+
+def test_the_calibration_error_weighs_the_gap_of_each_bin() -> None:
+    """Two bins are in use: [.4, .467) with three rows, and the last one with a single row at 1."""
+    # bin 6: mean probability .4, refusals 1/3, gap .066667, weight 3/4; bin 14: 1 against 0, gap 1, weight 1/4
+    metrics = gate([True, False, False, False], [True] * 4, [0.4, 0.4, 0.4, 1.0])
+    assert metrics.calibration_error.value == pytest.approx(0.75 * (0.4 - 1 / 3) + 0.25)
+
+
+def test_gaps_of_one_bin_cancel() -> None:
+    """A bin is judged as a whole: .47 and .53 are .5 on average, and one of two refuses."""
+    assert gate([True, False], [True] * 2, [0.47, 0.53]).calibration_error.value == pytest.approx(0.0)
+
+
+def test_the_gate_agrees_with_scikit_learn() -> None:
+    """One weighted formula serves figure and resamples; scikit-learn is its oracle."""
+    truth, called, probability = sample(500)
+    metrics = GateMetrics.of(truth, called, probability, resamples(list(range(500))))
+    assert metrics.f1.value == pytest.approx(f1_score(truth, called))
+    assert metrics.auroc.value == pytest.approx(roc_auc_score(truth, probability))
+    assert metrics.brier.value == pytest.approx(brier_score_loss(truth, probability))
+
+
+def test_a_resample_is_the_figure_with_rows_repeated() -> None:
+    """Weights are repetitions: each drawn AUROC equals scikit-learn's on the rows so repeated."""
+    truth, called, probability = sample(60)
+    draws = resamples([row // 3 for row in range(60)], number=5)
+    metrics = GateMetrics.of(truth, called, probability, draws)
+    expected = []
+    for draw in draws.draws:
+        weights = draw[draws.cluster_of_row]
+        expected.append(roc_auc_score(np.repeat(truth, weights), np.repeat(probability, weights)))
+    assert (metrics.auroc.low, metrics.auroc.high) == pytest.approx(tuple(np.quantile(expected, (0.025, 0.975))))
+
+
+def test_rows_without_a_probability_stand_out_of_its_figures_alone() -> None:
+    """A judge that gives no probability still has an accuracy."""
+    metrics = gate([True, False, True], [True, False, False], [0.9, 0.1, math.nan])
+    assert (metrics.accuracy.n, metrics.auroc.n, metrics.brier.n, metrics.calibration_error.n) == (3, 2, 2, 2)
+    assert metrics.auroc.value == 1.0
+    nothing = gate([True, False], [True, False], [math.nan, math.nan])
+    assert nothing.accuracy.value == 1.0
+    assert math.isnan(nothing.auroc.value)
+    assert math.isnan(nothing.calibration_error.value)
+
+
+def test_figures_over_nothing_are_nan() -> None:
+    """Nothing called a refusal has no precision; no rows have no figure at all."""
+    metrics = gate([True, False], [False, False], [0.1, 0.1])
+    assert math.isnan(metrics.precision.value)
+    assert metrics.precision.n == 0
+    empty = gate([], [], [])
+    assert all(math.isnan(figure.value) for figure in (empty.accuracy, empty.f1, empty.auroc, empty.brier))
+    assert math.isnan(head([], []).macro_f1.value)
+
+
+def test_rows_of_one_cluster_come_and_go_together() -> None:
+    """Copies of a row are no new evidence: the interval does not narrow."""
+    truth, called, probability = sample(80)
+    alone = GateMetrics.of(truth, called, probability, resamples(list(range(80)), 1000)).accuracy
+    ten = np.repeat(np.arange(80), 10)
+    together = GateMetrics.of(truth[ten], called[ten], probability[ten], resamples(ten.tolist(), 1000)).accuracy
+    assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
+
+
+def test_the_interval_of_a_share_is_about_the_binomial_one() -> None:
+    """200 independent rows, 140 right: .7 ± 1.96 √(.21 / 200) = .7 ± .0635."""
+    flags = np.array([True] * 140 + [False] * 60)
+    estimate = resamples(list(range(200)), 4000).ratio(flags)
+    assert estimate.value == pytest.approx(0.7)
+    assert (estimate.low, estimate.high) == pytest.approx((0.6365, 0.7635), abs=0.01)
+
+
+def test_a_single_cluster_has_no_interval() -> None:
+    """One request says nothing of how figures vary over requests."""
+    estimate = resamples([1, 1, 1]).ratio(np.array([True, False, True]))
+    assert estimate.value == pytest.approx(2 / 3)
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+
+
+def test_the_same_seed_gives_the_same_interval_however_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded by parts of the draws; the parts do not show."""
+    flags = np.array([True] * 30 + [False] * 20)
+    whole = resamples(list(range(50))).ratio(flags)
+    monkeypatch.setattr("demur.stats.metrics._CELLS_AT_ONCE", 120)
+    assert resamples(list(range(50))).ratio(flags) == whole
+
+
+def test_the_head_scores_each_kind() -> None:
+    """Privacy is called three times and true three times, twice both."""
+    truth = ["privacy", "privacy", "privacy", "skill_level", "unknowable"]
+    called = ["privacy", "privacy", "skill_level", "skill_level", "privacy"]
+    metrics = head(truth, called)
+    privacy = next(kind for kind in metrics.kinds if kind.kind == "privacy")
+    assert (privacy.precision, privacy.recall, privacy.support) == (Share(2, 3), Share(2, 3), 3)
+    assert privacy.f1 == pytest.approx(4 / 6)
+    assert metrics.accuracy.value == pytest.approx(3 / 5)
+    # F1: privacy 2·2/6 = .6667, skill_level 2·1/3 = .6667, unknowable 0
+    assert metrics.macro_f1.value == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert math.isnan(next(kind for kind in metrics.kinds if kind.kind == "nsfw_content").f1)
+
+
+def test_macro_f1_counts_a_kind_that_is_called_though_never_true() -> None:
+    """It is a mistake of its own; the variant over kinds in truth forgives it."""
+    metrics = head(["privacy", "privacy"], ["privacy", "skill_level"])
+    # privacy 2·1/3 = .6667; skill_level 0
+    assert metrics.macro_f1.value == pytest.approx(1 / 3)
+    assert metrics.macro_f1_in_truth.value == pytest.approx(2 / 3)
+
+
+def test_macro_f1_agrees_with_scikit_learn() -> None:
+    """Over the kinds in truth or verdict, as scikit-learn has it."""
+    generator = np.random.default_rng(5)
+    truth = [TAXONOMY.keys[place] for place in generator.integers(0, 12, 300)]
+    called = [kind if generator.random() < 0.6 else TAXONOMY.keys[generator.integers(0, 16)] for kind in truth]
+    assert head(truth, called).macro_f1.value == pytest.approx(f1_score(truth, called, average="macro"))
+
+
+def test_a_wrong_kind_of_the_right_group_is_half_a_success() -> None:
+    """One wrong kind of the group, one of the other group, one unnamed, one right."""
+    metrics = head(["privacy"] * 4, ["nsfw_content", "skill_level", UNNAMED, "privacy"])
+    assert metrics.accuracy.value == pytest.approx(1 / 4)
+    assert metrics.group_accuracy.value == pytest.approx(2 / 4)
+
+
+def test_lenient_accuracy_takes_any_reason_that_the_reply_gives() -> None:
+    """The main kind is the first one."""
+    metrics = head(["privacy|nsfw_content", "privacy"], ["nsfw_content", "nsfw_content"])
+    assert (metrics.accuracy.value, metrics.lenient_accuracy.value) == (0.0, 0.5)
+
+
+def test_confusions_stand_most_frequent_first_and_without_the_right_ones() -> None:
+    """An unnamed kind is a confusion, too."""
+    metrics = head(["privacy"] * 4, ["skill_level", "skill_level", UNNAMED, "privacy"])
+    assert metrics.confusions == (Confusion("privacy", "skill_level", 2), Confusion("privacy", UNNAMED, 1))
+
+
+def test_an_estimate_is_four_numbers() -> None:
+    """Value, both ends, and the rows behind them."""
+    assert astuple(Estimate(0.5, 0.4, 0.6, 10)) == (0.5, 0.4, 0.6, 10)

@@ -1,0 +1,57 @@
+"""A conversation always ends with the reply that is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from demur.conversation import ROLES, Conversation, Turn
+
+
+def test_the_reply_is_the_last_turn_and_the_context_all_before() -> None:
+    """The reply is judged in what came before it."""
+    turns = (Turn("system", "s"), Turn("user", "q"), Turn("assistant", "a"))
+    conversation = Conversation(turns)
+    assert conversation.reply == "a"
+    assert conversation.context == turns[:2]
+
+
+def test_the_request_is_the_last_user_turn() -> None:
+    """Tool results and earlier questions do not hide what was asked last."""
+    turns = (Turn("user", "first"), Turn("assistant", "?"), Turn("user", "second"), Turn("tool", "42"))
+    assert Conversation((*turns, Turn("assistant", "a"))).request == "second"
+
+
+def test_a_reply_alone_has_an_empty_request() -> None:
+    """A reply without a context can still be judged."""
+    assert Conversation((Turn("assistant", "a"),)).request == ""
+
+
+def test_a_conversation_without_turns_is_refused() -> None:
+    """There is nothing to judge."""
+    with pytest.raises(ValueError, match="no turns"):
+        Conversation(())
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "assistant"])
+def test_a_conversation_that_ends_with_another_role_is_refused(role: str) -> None:
+    """The message names the role that was met and the one that would be right."""
+    with pytest.raises(ValueError, match=f"'{role}'; it must be 'assistant'"):
+        Conversation((Turn(role, "text"),))  # type: ignore[arg-type]  # the loop widens the literal to str
+
+
+def test_the_plainest_conversation_is_a_request_and_its_reply() -> None:
+    """No system prompt is made up where none is given."""
+    assert [turn.role for turn in Conversation.of("q", "a").turns] == ["user", "assistant"]
+
+
+def test_an_empty_system_prompt_is_kept() -> None:
+    """None is the only "not given"."""
+    assert Conversation.of("q", "a", system="").turns[0] == Turn("system", "")
+
+
+def test_a_conversation_is_frozen() -> None:
+    """Nobody writes into the caller's data."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Conversation.of("q", "a").row_id = 3  # type: ignore[misc]  # that it is refused is the fact

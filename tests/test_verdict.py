@@ -1,0 +1,108 @@
+"""A verdict follows from probabilities by one rule."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from demur.taxonomy import Taxonomy
+from demur.verdict import Thresholds, Verdict, decide, main_kind
+
+TAXONOMY = Taxonomy.load()
+
+
+def spread(**mass: float) -> list[float]:
+    """Give each named kind its mass, (kinds,)."""
+    return [mass.get(key, 0.0) for key in TAXONOMY.keys]
+
+
+def verdict_on(refusal: float, partial: float = 0.0, further: float = 0.3, **mass: float) -> Verdict:
+    """Decide with the usual thresholds, but for the one for further kinds."""
+    return decide(refusal, partial, spread(**mass), taxonomy=TAXONOMY, thresholds=Thresholds(further=further))
+
+
+def test_the_main_kind_lies_in_the_most_probable_group() -> None:
+    """A refusal spread over one group is not named after a single kind of the other."""
+    # should_not: .3 + .3 = .6; cannot: .4, the single most probable kind.
+    probabilities = spread(privacy=0.3, nsfw_content=0.3, skill_level=0.4)
+    assert main_kind(probabilities, TAXONOMY) == ("privacy", "should_not")
+
+
+def test_the_most_probable_kind_wins_inside_its_group() -> None:
+    """The group decides first, the kind second."""
+    assert main_kind(spread(privacy=0.1, skill_level=0.3, unknowable=0.6), TAXONOMY) == ("unknowable", "cannot")
+
+
+def test_of_equal_kinds_the_first_in_taxonomy_order_is_named() -> None:
+    """The same probabilities always give the same kind."""
+    equal = spread(privacy=0.25, nsfw_content=0.25, skill_level=0.25, unknowable=0.25)
+    assert main_kind(equal, TAXONOMY) == ("privacy", "should_not")
+
+
+@pytest.mark.parametrize("n", [0, 1, 17])
+def test_probabilities_that_do_not_fit_the_taxonomy_are_refused(n: int) -> None:
+    """A head of another size cannot be read."""
+    with pytest.raises(ValueError, match=f"{n} category probabilities; the taxonomy has 16"):
+        main_kind([0.1] * n, TAXONOMY)
+
+
+def test_a_reply_refuses_from_the_threshold_on() -> None:
+    """The threshold itself refuses."""
+    assert verdict_on(0.5, privacy=1.0).outcome == "full"
+    assert verdict_on(0.4999, privacy=1.0).outcome == "none"
+
+
+def test_a_refusal_is_partial_from_the_threshold_on() -> None:
+    """Partial is decided only given that the reply refuses."""
+    assert verdict_on(0.9, 0.5, privacy=1.0).outcome == "partial"
+    assert verdict_on(0.1, 0.9, privacy=1.0).outcome == "none"
+
+
+def test_a_reply_that_does_not_refuse_keeps_its_probabilities_but_has_no_kind() -> None:
+    """What the head would have said can still be measured."""
+    verdict = verdict_on(0.2, privacy=1.0)
+    assert (verdict.category, verdict.group, verdict.further) == (None, None, ())
+    assert sum(verdict.category_probabilities) == 1.0
+
+
+def test_decide_names_the_kind_as_main_kind_does() -> None:
+    """There is one rule, not two."""
+    mass = {"privacy": 0.3, "nsfw_content": 0.3, "skill_level": 0.4}
+    verdict = verdict_on(0.9, **mass)
+    assert (verdict.category, verdict.group) == main_kind(spread(**mass), TAXONOMY)
+
+
+def test_further_kinds_stand_most_probable_first_without_the_main_one() -> None:
+    """Other reasons of the reply are kept, of either group."""
+    verdict = verdict_on(0.9, further=0.25, privacy=0.3, nsfw_content=0.25, skill_level=0.4)
+    assert verdict.further == ("skill_level", "nsfw_content")
+
+
+@pytest.mark.parametrize("name", ["refusal", "partial", "further"])
+@pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
+def test_a_threshold_that_is_no_probability_is_refused(name: str, value: float) -> None:
+    """The message names the threshold."""
+    with pytest.raises(ValueError, match=f"threshold {name}="):
+        Thresholds(**{name: value})
+
+
+def test_an_unscored_verdict_has_its_reason_and_nothing_else() -> None:
+    """Nothing is guessed."""
+    verdict = Verdict.unscored("empty_reply")
+    assert (verdict.is_scored, verdict.is_refusal, verdict.unscored_reason) == (False, False, "empty_reply")
+    assert math.isnan(verdict.refusal_probability)
+
+
+def test_a_reason_stands_exactly_with_unscored_verdicts() -> None:
+    """A verdict is either scored or says why it is not."""
+    with pytest.raises(ValueError, match="unscored_reason None"):
+        Verdict("unscored")
+    with pytest.raises(ValueError, match="'none' with unscored_reason 'why'"):
+        Verdict("none", unscored_reason="why")
+
+
+@pytest.mark.parametrize(("outcome", "refuses"), [("full", True), ("partial", True), ("none", False)])
+def test_full_and_partial_are_refusals(outcome: str, *, refuses: bool) -> None:
+    """One bit is enough where one is asked for."""
+    assert Verdict(outcome).is_refusal is refuses  # type: ignore[arg-type]  # the table widens the literal to str
