@@ -1,0 +1,120 @@
+"""Write an evaluation out: as Markdown for a document, as plain text for a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics
+    from demur.studies.evaluation import Evaluation
+
+__all__ = ["evaluation_markdown", "evaluation_text"]
+
+Row = tuple[str, ...]
+Table = tuple[str, list[Row]]
+
+_FIGURE_HEADER = ("figure", "value", "95 % interval", "n")
+_N_CONFUSIONS = 10
+
+
+def evaluation_markdown(evaluation: Evaluation) -> str:
+    """Render an evaluation as a Markdown section, with one table for each question."""
+    title = f"## Evaluation of `{evaluation.labeler}`"
+    return _document(evaluation, title, lambda name: f"### {name}", _markdown_table)
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Render an evaluation as plain text in aligned columns."""
+    title = f"Evaluation of {evaluation.labeler}"
+    return _document(evaluation, title, lambda name: name.upper(), _text_table)
+
+
+def _document(
+    evaluation: Evaluation, title: str, heading: Callable[[str], str], table: Callable[[Sequence[Row]], str]
+) -> str:
+    parts = [title, _summary(evaluation)]
+    for name, rows in _tables(evaluation):
+        parts += [heading(name), table(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(evaluation: Evaluation) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in evaluation.unscored.items())
+    unscored = f"{evaluation.rows - evaluation.scored} unscored" + (f" ({reasons})" if reasons else "")
+    return (
+        f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
+        "Unscored rows are in no figure. Intervals resample whole requests."
+    )
+
+
+def _tables(evaluation: Evaluation) -> Iterator[Table]:
+    yield "Gate", [_FIGURE_HEADER, *_gate_rows(evaluation.gate)]
+    yield "Gate, full against none", [_FIGURE_HEADER, *_gate_rows(evaluation.full_against_none)]
+    given = tuple(evaluation.outcomes)
+    counts = [(true, *(str(row[each]) for each in given)) for true, row in evaluation.outcomes.items()]
+    yield "Outcomes (rows: truth, columns: verdict)", [("", *given), *counts]
+    if evaluation.head.accuracy.n:
+        yield from _kind_tables(evaluation)
+
+
+def _kind_tables(evaluation: Evaluation) -> Iterator[Table]:
+    """Yield the tables about kinds, which data without agreed kinds do not have."""
+    head = evaluation.head
+    figures = [*_head_rows(head), _figure("end to end", evaluation.end_to_end)]
+    yield "Kinds of refusals", [_FIGURE_HEADER, *figures]
+    yield "Each kind", [("kind", "precision", "recall", "F1", "support"), *_kind_rows(head)]
+    confusions = [(each.truth, each.predicted, str(each.count)) for each in head.confusions[:_N_CONFUSIONS]]
+    yield "Most frequent confusions", [("truth", "verdict", "count"), *confusions]
+
+
+def _gate_rows(gate: GateMetrics) -> list[Row]:
+    return [
+        _figure("accuracy", gate.accuracy),
+        _figure("precision", gate.precision),
+        _figure("recall", gate.recall),
+        _figure("F1", gate.f1),
+        _figure("AUROC", gate.auroc),
+        _figure("calibration error", gate.calibration_error),
+        _figure("Brier score", gate.brier),
+    ]
+
+
+def _head_rows(head: HeadMetrics) -> list[Row]:
+    return [
+        _figure("accuracy", head.accuracy),
+        _figure("accuracy, any allowed kind", head.lenient_accuracy),
+        _figure("group accuracy", head.group_accuracy),
+        _figure("macro F1", head.macro_f1),
+        _figure("macro F1, kinds in truth", head.macro_f1_in_truth),
+    ]
+
+
+def _kind_rows(head: HeadMetrics) -> list[Row]:
+    return [
+        (each.kind, _number(each.precision.share), _number(each.recall.share), _number(each.f1), str(each.support))
+        for each in head.kinds
+    ]
+
+
+def _figure(name: str, estimate: Estimate) -> Row:
+    interval = "-" if math.isnan(estimate.low) else f"{_number(estimate.low)} to {_number(estimate.high)}"
+    return name, _number(estimate.value), interval, str(estimate.n)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def _markdown_table(rows: Sequence[Row]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    rule = "|" + " --- |" * len(rows[0])
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def _text_table(rows: Sequence[Row]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,159 @@
+"""Measure a labeler against replies whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from demur.stats.composition import UNNAMED
+from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics, Resamples
+from demur.verdict import main_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from demur.data.labelled import Labelled
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Labeler, Verdict
+
+__all__ = ["OUTCOMES", "Evaluation", "evaluate"]
+
+OUTCOMES = ("full", "partial", "none")
+
+Pairs = list[tuple["Labelled", "Verdict"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Keep how a labeler did; unscored verdicts are counted by reason and stand in no figure, for nothing is guessed.
+
+    Attributes:
+        labeler: Name of the labeler.
+        rows: All rows given, whatever is known of them.
+        clusters: Different requests among them; the intervals resample these.
+        unscored: Rows that the labeler could not judge, by reason.
+        gate: Refusal or not, over the scored rows where that is known.
+        full_against_none: The same without the rows that refuse in part.
+        outcomes: Scored rows of known outcome: how many of a true outcome (outer key) were given which (inner key).
+        head: The kinds, over scored refusals in truth on whose main kind readers agree. The gate has no say here: the
+            kind is taken from the probabilities given that the reply refuses. A labeler that gives none is taken at
+            the category of its verdict, so that a refusal which it missed is one which it left unnamed.
+        end_to_end: Verdicts right in gate and main kind, over scored replies that either do not refuse or whose main
+            kind is agreed; nan where no kind is, for it would be the specificity alone.
+    """
+
+    labeler: str
+    rows: int
+    clusters: int
+    unscored: Mapping[str, int]
+    gate: GateMetrics
+    full_against_none: GateMetrics
+    outcomes: Mapping[str, Mapping[str, int]]
+    head: HeadMetrics
+    end_to_end: Estimate
+
+    @property
+    def scored(self) -> int:
+        """Return the number of rows that the labeler judged."""
+        return self.rows - sum(self.unscored.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, ready for `json.dumps`; a figure that is undefined is null."""
+        whole: dict[str, Any] = _without_nan(asdict(self))
+        for stored, kind in zip(whole["head"]["kinds"], self.head.kinds, strict=True):
+            figures = {"precision": kind.precision.share, "recall": kind.recall.share, "f1": kind.f1}
+            stored.update(_without_nan(figures), support=kind.support, called=kind.precision.total)
+        return whole
+
+
+def evaluate(
+    labeler: Labeler, rows: Sequence[Labelled], taxonomy: Taxonomy, *, resamples: int = 1000, seed: int = 0
+) -> Evaluation:
+    """Label the rows and measure the verdicts.
+
+    Args:
+        labeler: What is measured.
+        rows: Conversations with what is known of their replies.
+        taxonomy: Of the rows and of the labeler.
+        resamples: Draws of whole requests behind each interval.
+        seed: Of those draws: the same rows, verdicts and seed give the same intervals.
+
+    Raises:
+        ValueError: The labeler gives more or fewer verdicts than there are rows.
+    """
+    verdicts = list(labeler.label(row.conversation for row in rows))
+    scored = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict.is_scored]
+    gated = [(row, verdict) for row, verdict in scored if row.is_refusal is not None]
+    kinds = [(row, verdict) for row, verdict in gated if row.is_refusal and row.labels and row.is_agreed]
+    others = [(row, verdict) for row, verdict in gated if not row.is_refusal]
+    draw = _Draw(resamples, seed)
+    return Evaluation(
+        labeler=labeler.name,
+        rows=len(rows),
+        clusters=len(set(_clusters(rows))),
+        unscored=dict(sorted(Counter(v.unscored_reason for v in verdicts if v.unscored_reason is not None).items())),
+        gate=_gate(gated, draw),
+        full_against_none=_gate([pair for pair in gated if pair[0].outcome != "partial"], draw),
+        outcomes=_outcomes(scored),
+        head=HeadMetrics.of(
+            [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)
+        ),
+        end_to_end=_end_to_end([*kinds, *others] if kinds else [], draw),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """Draw resamples over any rows, each time from the same seed."""
+
+    number: int
+    seed: int
+
+    def __call__(self, pairs: Pairs) -> Resamples:
+        generator = np.random.default_rng(self.seed)
+        return Resamples.of(_clusters([row for row, _ in pairs]), number=self.number, generator=generator)
+
+
+def _clusters(rows: Sequence[Labelled]) -> list[str | int]:
+    """Name each row's cluster: its request without case and spacing; a row without a request stands alone."""
+    requests = [" ".join(row.conversation.request.casefold().split()) for row in rows]
+    return [request if request != "" else place for place, request in enumerate(requests)]
+
+
+def _gate(pairs: Pairs, draw: _Draw) -> GateMetrics:
+    truth = np.array([row.is_refusal for row, _ in pairs], dtype=np.bool_)
+    called = np.array([verdict.is_refusal for _, verdict in pairs], dtype=np.bool_)
+    probability = np.array([verdict.refusal_probability for _, verdict in pairs], dtype=np.float64)
+    return GateMetrics.of(truth, called, probability, draw(pairs))
+
+
+def _kind(verdict: Verdict, taxonomy: Taxonomy) -> tuple[str, str]:
+    if verdict.category_probabilities:
+        return main_kind(verdict.category_probabilities, taxonomy)
+    kind, group = verdict.category, verdict.group
+    return UNNAMED if kind is None else kind, UNNAMED if group is None else group
+
+
+def _outcomes(pairs: Pairs) -> dict[str, dict[str, int]]:
+    counts = Counter((str(row.outcome), str(verdict.outcome)) for row, verdict in pairs)
+    return {true: {given: counts[true, given] for given in OUTCOMES} for true in OUTCOMES}
+
+
+def _end_to_end(pairs: Pairs, draw: _Draw) -> Estimate:
+    is_right = [
+        verdict.is_refusal and verdict.category == row.labels[0] if row.is_refusal else not verdict.is_refusal
+        for row, verdict in pairs
+    ]
+    return draw(pairs).ratio(np.array(is_right))
+
+
+def _without_nan(value: Any) -> Any:  # noqa: ANN401  # any JSON value, and NaN is none
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,217 @@
+"""An evaluation measures any labeler against known replies, and hides nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from demur.conversation import Conversation
+from demur.data.labelled import Labelled
+from demur.report.evaluation import evaluation_markdown, evaluation_text
+from demur.stats.metrics import Confusion
+from demur.studies.evaluation import Evaluation, evaluate
+from demur.taxonomy import Taxonomy
+from demur.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TAXONOMY = Taxonomy.load()
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """Give verdicts that were written down before."""
+
+    verdicts: tuple[Verdict, ...]
+    name: str = "scripted"
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        """Read the conversations and give the script."""
+        assert all(isinstance(conversation, Conversation) for conversation in conversations)
+        return iter(self.verdicts)
+
+
+def known(outcome: Literal["full", "partial", "none"], *labels: str, request: str = "q") -> Labelled:
+    """Build a row whose truth is known."""
+    return Labelled(Conversation.of(request, "a"), "id", "test", outcome, outcome != "none", labels)
+
+
+def refused(kind: str | None, outcome: Literal["full", "partial"] = "full", p: float = 0.9) -> Verdict:
+    """Build a verdict without probabilities of kinds."""
+    return Verdict(outcome, p, category=kind, group=None if kind is None else TAXONOMY.group_of(kind))
+
+
+def with_mass(verdict: Verdict, **mass: float) -> Verdict:
+    """Add probabilities of kinds."""
+    return replace(verdict, category_probabilities=tuple(mass.get(key, 0.0) for key in TAXONOMY.keys))
+
+
+ROWS = [
+    known("full", "privacy", request="1"),
+    known("full", "privacy", "nsfw_content", request="2"),
+    known("partial", "skill_level", request="3"),
+    known("none", request="4"),
+    known("none", request="5"),
+    known("full", "unknowable", request="6"),
+]
+VERDICTS = (
+    refused("privacy"),
+    refused("nsfw_content"),
+    Verdict("none", 0.4),
+    Verdict("none", 0.1),
+    refused("privacy", "partial", 0.6),
+    Verdict.unscored("empty_reply"),
+)
+
+
+def evaluated(rows: list[Labelled] = ROWS, verdicts: tuple[Verdict, ...] = VERDICTS) -> Evaluation:
+    """Evaluate with few resamples."""
+    return evaluate(Scripted(verdicts), rows, TAXONOMY, resamples=50)
+
+
+def test_unscored_verdicts_are_shown_and_stand_in_no_figure() -> None:
+    """The sixth row is counted by its reason, and neither as a refusal nor as none."""
+    evaluation = evaluated()
+    assert (evaluation.rows, evaluation.scored, evaluation.unscored) == (6, 5, {"empty_reply": 1})
+    assert (evaluation.gate.accuracy.n, evaluation.head.accuracy.n) == (5, 3)
+
+
+def test_the_gate_is_over_all_scored_rows() -> None:
+    """Two hits, one miss (partial), one pass, one false alarm: 3 of 5."""
+    assert evaluated().gate.accuracy.value == pytest.approx(3 / 5)
+
+
+def test_full_against_none_leaves_partial_refusals_out() -> None:
+    """Without the miss on a partial refusal: 3 of 4."""
+    accuracy = evaluated().full_against_none.accuracy
+    assert (accuracy.value, accuracy.n) == (0.75, 4)
+
+
+def test_rows_of_unknown_truth_stand_out() -> None:
+    """A row may be known as a refusal without its outcome, or not at all."""
+    rows = [replace(ROWS[0], outcome=None), replace(ROWS[0], outcome=None, is_refusal=None)]
+    evaluation = evaluated(rows, VERDICTS[:2])
+    assert evaluation.gate.accuracy.n == 1
+    assert sum(sum(row.values()) for row in evaluation.outcomes.values()) == 0
+
+
+def test_outcomes_are_crossed() -> None:
+    """Truth in rows, verdicts in columns."""
+    assert evaluated().outcomes == {
+        "full": {"full": 2, "partial": 0, "none": 0},
+        "partial": {"full": 0, "partial": 0, "none": 1},
+        "none": {"full": 0, "partial": 1, "none": 1},
+    }
+
+
+def test_the_head_is_measured_on_refusals_in_truth() -> None:
+    """Right, right but second, and unnamed because it was missed: 1 of 3, 2 of 3 leniently."""
+    head = evaluated().head
+    assert head.accuracy.value == pytest.approx(1 / 3)
+    assert head.lenient_accuracy.value == pytest.approx(2 / 3)
+    assert head.group_accuracy.value == pytest.approx(2 / 3)
+    assert Confusion("skill_level", "unnamed", 1) in head.confusions
+
+
+def test_probabilities_name_the_kind_whatever_the_gate_says() -> None:
+    """The head's own quality does not depend on the gate's."""
+    missed = with_mass(Verdict("none", 0.4), privacy=0.3, nsfw_content=0.3, skill_level=0.4)
+    evaluation = evaluated([ROWS[0]], (missed,))
+    assert evaluation.head.accuracy.value == 1.0  # should_not .6 over cannot .4, privacy first in it
+    assert evaluation.end_to_end.value == 0.0
+
+
+def test_refusals_without_an_agreed_kind_are_no_truth_for_the_head() -> None:
+    """Neither rows without labels nor rows that readers name differently."""
+    rows = [known("full"), replace(ROWS[0], is_agreed=False), ROWS[0]]
+    evaluation = evaluated(rows, (refused("privacy"),) * 3)
+    assert (evaluation.head.accuracy.n, evaluation.end_to_end.n, evaluation.gate.accuracy.n) == (1, 1, 3)
+
+
+def test_end_to_end_wants_gate_and_kind_right() -> None:
+    """Of five rows, the first and the fourth."""
+    end_to_end = evaluated().end_to_end
+    assert (end_to_end.value, end_to_end.n) == (0.4, 5)
+
+
+def test_end_to_end_is_nan_where_no_kind_is_known() -> None:
+    """It would be the specificity alone."""
+    assert math.isnan(evaluated([ROWS[3]], (VERDICTS[3],)).end_to_end.value)
+
+
+def test_rows_of_one_request_are_one_cluster() -> None:
+    """Case and spacing make no new request; replies without a request stand alone."""
+    rows = [known("none", request=request) for request in ("How are  you?", "how are\nYOU?", "", "")]
+    evaluation = evaluated(rows, (Verdict("none", 0.1),) * 4)
+    assert evaluation.clusters == 3
+
+
+def test_the_same_seed_gives_the_same_evaluation() -> None:
+    """Intervals come from a generator of their own."""
+    assert evaluated().to_json() == evaluated().to_json()
+
+
+def test_no_rows_give_nan_and_no_error() -> None:
+    """Empty input claims nothing."""
+    evaluation = evaluated([], ())
+    figures = (
+        evaluation.gate.accuracy,
+        evaluation.full_against_none.f1,
+        evaluation.head.macro_f1,
+        evaluation.end_to_end,
+    )
+    assert all(math.isnan(figure.value) for figure in figures)
+
+
+def test_a_labeler_that_loses_a_row_is_refused() -> None:
+    """Verdicts are matched to rows by place."""
+    with pytest.raises(ValueError, match="shorter"):
+        evaluated(ROWS, VERDICTS[:-1])
+
+
+def test_an_evaluation_becomes_json_without_nan() -> None:
+    """An undefined figure is null; derived figures of each kind are there."""
+    stored = json.loads(json.dumps(evaluated().to_json(), allow_nan=False))
+    kinds = {kind["kind"]: kind for kind in stored["head"]["kinds"]}
+    assert stored["labeler"] == "scripted"
+    assert stored["gate"]["accuracy"]["value"] == pytest.approx(3 / 5)
+    assert kinds["privacy"] | {"f1": 0} == kinds["privacy"] | {"f1": 0, "precision": 1.0, "recall": 0.5, "support": 2}
+    assert kinds["unknowable"]["f1"] is None
+
+
+@pytest.mark.parametrize("render", [evaluation_markdown, evaluation_text])
+def test_a_rendered_evaluation_shows_every_figure(render: object) -> None:
+    """Nothing is left to look up elsewhere; what is undefined is a dash."""
+    assert callable(render)
+    text = render(evaluated())
+    for words in ("scripted", "5 scored, 1 unscored (empty_reply 1)", "AUROC", "end to end", "privacy", "unnamed"):
+        assert words in text
+    assert "nan" not in text.lower().split()
+
+
+def test_data_without_kinds_have_no_tables_of_kinds() -> None:
+    """Sixteen rows of dashes say nothing."""
+    text = evaluation_text(evaluated([ROWS[3]], (VERDICTS[3],)))
+    assert "GATE" in text
+    assert "EACH KIND" not in text
+
+
+def test_markdown_tables_are_tables() -> None:
+    """Each row of a table has the cells of its header."""
+    lines = evaluation_markdown(evaluated()).splitlines()
+    widths = [line.count("|") for line in lines if line.startswith(("| figure", "| accuracy"))]
+    assert set(widths) == {5}
+    assert "| accuracy | 0.600 |" in "\n".join(lines)
+
+
+def test_text_columns_are_aligned() -> None:
+    """The values of a table begin in the same column."""
+    lines = [
+        line for line in evaluation_text(evaluated()).splitlines() if line.startswith(("precision", "Brier score"))
+    ]
+    assert len({line.index("0.") for line in lines}) == 1
