@@ -1,0 +1,157 @@
+"""Read the values of a row as what was said: one reading for each layout, and the tests that tell layouts apart.
+
+Null is read alike everywhere: a null or empty prompt or system cell is no turn, a null message of the context is an
+empty turn, and a null reply is an error of the row once that reply is to be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from demur.data.messages import Message, as_message_list, read_messages, text_of
+from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
+
+__all__ = [
+    "Spoken",
+    "Values",
+    "is_chat",
+    "is_hh_text",
+    "is_marked_text",
+    "is_nothing",
+    "is_open_chat",
+    "is_sharegpt",
+    "is_side",
+    "is_textual",
+    "read_alpaca",
+    "read_chat",
+    "read_pair",
+    "read_preference",
+    "read_reply",
+    "read_text",
+]
+
+# The parts of one row by name; a part whose column the row does not have is absent.
+Values = Mapping[str, object]
+# The side of a preference pair, or None, and the messages of one conversation.
+Spoken = tuple[str | None, tuple[Message, ...]]
+
+_SIDES = ("chosen", "rejected")
+
+
+def is_chat(value: object) -> bool:
+    """Tell whether the value is a list of `{role, content}`, or the JSON of one."""
+    return _has_turns(value, "role")
+
+
+def is_sharegpt(value: object) -> bool:
+    """Tell whether the value is a list of `{from, value}`, or the JSON of one."""
+    return _has_turns(value, "from")
+
+
+def is_open_chat(value: object) -> bool:
+    """Tell whether the value is a list of messages that ends with the user's, so that the reply stands elsewhere."""
+    items = as_message_list(value) if is_chat(value) else None
+    return items is not None and isinstance(items[-1], dict) and items[-1].get("role") in ("user", "human")
+
+
+def is_hh_text(value: object) -> bool:
+    """Tell whether the value is a transcript of `Human:` and `Assistant:`."""
+    return isinstance(value, str) and is_hh(value)
+
+
+def is_marked_text(value: object) -> bool:
+    """Tell whether the value is a text with role tokens."""
+    return isinstance(value, str) and has_role_tokens(value)
+
+
+def is_textual(value: object) -> bool:
+    """Tell whether the value can stand for what somebody said; null can, for in another row it will be text."""
+    return value is None or isinstance(value, str | int | float) or is_chat(value) or is_sharegpt(value)
+
+
+def is_nothing(value: object) -> bool:
+    """Tell whether the value is null or an empty list."""
+    return value is None or value == []
+
+
+def is_side(value: object) -> bool:
+    """Tell whether the value names a side of a preference pair."""
+    return value in _SIDES
+
+
+def read_chat(values: Values, where: str) -> list[Spoken]:
+    """Read a list of messages."""
+    return [(_side(values), read_messages(values["messages"], where))]
+
+
+def read_pair(values: Values, where: str) -> list[Spoken]:
+    """Read a prompt and its response."""
+    return [(_side(values), (*_opening(values, where), *_reply(values["response"], where, "response")))]
+
+
+def read_alpaca(values: Values, where: str) -> list[Spoken]:
+    """Read an instruction, the input that it speaks of, and the output: the first two are one user turn."""
+    parts = [text_of(values.get(part), where, part) for part in ("instruction", "input")]
+    prompt = "\n\n".join(part for part in parts if part)
+    opening = _opening({**values, "prompt": prompt}, where)
+    return [(_side(values), (*opening, *_reply(values["output"], where, "output")))]
+
+
+def read_text(values: Values, where: str) -> list[Spoken]:
+    """Read a transcript, or a bare reply where the text is none."""
+    return [(_side(values), _spoken(values["text"], where, "text"))]
+
+
+def read_reply(values: Values, where: str) -> list[Spoken]:
+    """Read a bare reply, or the transcript that stands where a reply should."""
+    return [(_side(values), _spoken(values["response"], where, "response"))]
+
+
+def read_preference(values: Values, where: str) -> list[Spoken]:
+    """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
+    sides = [(side, _spoken(values[side], where, side)) for side in _SIDES]
+    return [(side, said if _has_user(said) else (*_opening(values, where), *said)) for side, said in sides]
+
+
+def _has_turns(value: object, key: str) -> bool:
+    items = as_message_list(value)
+    return bool(items) and isinstance(items[0], dict) and key in items[0]  # type: ignore[index]  # bool() excludes None
+
+
+def _has_user(messages: tuple[Message, ...]) -> bool:
+    return any(message.role == "user" for message in messages)
+
+
+def _side(values: Values) -> str | None:
+    side = values.get("side")
+    return str(side) if is_side(side) else None
+
+
+def _opening(values: Values, where: str) -> tuple[Message, ...]:
+    """Return what stands before the reply: the system prompt, and the prompt, which may be a conversation itself."""
+    system = text_of(values.get("system"), where, "system")
+    before = (Message("system", system),) if system else ()
+    prompt = values.get("prompt")
+    if is_chat(prompt) or is_sharegpt(prompt):
+        return (*before, *read_messages(prompt, where))
+    text = text_of(prompt, where, "prompt")
+    if not text:
+        return before
+    if not (has_role_tokens(text) or is_hh(text)):
+        return (*before, Message("user", text))
+    said = read_transcript(text, where)
+    # A prompt that is a transcript ends with the reply's own heading, which the reply fills.
+    return (*before, *(said[:-1] if said[-1].role == "assistant" and not said[-1].content else said))
+
+
+def _reply(value: object, where: str, column: str) -> tuple[Message, ...]:
+    if is_chat(value) or is_sharegpt(value):
+        return read_messages(value, where)
+    return (Message("assistant", text_of(value, where, column)),)
+
+
+def _spoken(value: object, where: str, column: str) -> tuple[Message, ...]:
+    if is_chat(value) or is_sharegpt(value):
+        return read_messages(value, where)
+    text = text_of(value, where, column)
+    return (Message("assistant", None),) if text is None else read_transcript(text, where)

@@ -1,0 +1,211 @@
+"""Find the files that a source names, and open each by its ending."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import glob
+import hashlib
+import io
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import pyarrow as pa
+
+from demur.data.formats import Opened, json_document, json_lines
+from demur.data.tables import comma_separated, parquet, tab_separated
+from demur.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from demur.data.rows import Record
+
+__all__ = ["FilePart", "find_files", "find_in_folder", "is_supported"]
+
+_LOG = logging.getLogger(__name__)
+_READERS: dict[str, Callable[[Opened], Iterator[Record]]] = {
+    ".jsonl": json_lines,
+    ".ndjson": json_lines,
+    ".json": json_document,
+    ".csv": comma_separated,
+    ".tsv": tab_separated,
+    ".parquet": parquet,
+}
+_PACKINGS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_SUPPORTED = f"{', '.join(_READERS)}, and all but .parquet packed as {', '.join(_PACKINGS)}"
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Read one file.
+
+    Attributes:
+        path: Where it lies.
+        name: The name that rows and messages use.
+        label: Its path below the source, which is part of what the content is known by.
+        size: Its bytes, as they lie on the disk.
+    """
+
+    path: Path
+    name: str
+    label: str
+    size: int
+
+    @classmethod
+    def of(cls, path: Path, *, name: str | None = None, root: Path | None = None) -> FilePart:
+        """Look at the file, and refuse one that cannot be opened."""
+        shown = str(path) if name is None else name
+        if not os.access(path, os.R_OK):
+            message = f"no permission to read {shown!r}; change its mode or give another file"
+            raise SourceError(message)
+        label = path.name if root is None else path.relative_to(root).as_posix()
+        return cls(path, shown, label, path.stat().st_size)
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records in order, unpacked on the way.
+
+        Raises:
+            SourceError: The file is damaged, or cut off.
+        """
+        ending, packing = _endings(self.path)
+        try:
+            with contextlib.ExitStack() as stack:
+                raw = stack.enter_context(self.path.open("rb", buffering=0))
+                stream = stack.enter_context(_unpacked(raw, packing))
+                yield from _READERS[ending](Opened(self.name, stream, lambda: min(raw.tell() / self.size, 1.0)))
+        except (OSError, pa.ArrowException) as error:
+            packed = "" if packing is None else f" as {packing}"
+            message = f"{self.name}: damaged, or not what its ending says: cannot be read{packed} ({error})"
+            raise SourceError(message) from error
+
+    def identity(self) -> str:
+        """Return name, size and hash of the content."""
+        with self.path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return f"{self.label}\0{self.size}\0{digest}"
+
+
+def find_files(spec: str) -> list[FilePart]:
+    """Find the file, the supported files below the folder, or those that match the pattern, sorted by path.
+
+    Raises:
+        SourceError: There is no such thing, or nothing in it that can be read.
+    """
+    path = Path(spec).expanduser()
+    try:
+        if path.is_dir():
+            return find_in_folder(path)
+        if path.is_file():
+            return _filled([_supported(path, spec)], spec)
+        if glob.has_magic(spec):
+            return _find_matches(spec)
+        raise SourceError(_missing(spec, path))
+    except OSError as error:
+        message = f"cannot look at {spec!r} ({error.strerror}); give a file or folder that you may read"
+        raise SourceError(message) from error
+
+
+def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterable[str] = ()) -> list[FilePart]:
+    """Find the supported files below a folder; what begins with `.` or `_` is no data and is left out.
+
+    Args:
+        folder: Where to look, in all its folders.
+        shown: The name that messages use for the folder, where that is not its path.
+        except_for: Names of files to leave out.
+    """
+    title = str(folder) if shown is None else shown
+    paths = [path for path in _walk(folder) if path.name not in set(except_for)]
+    if not paths:
+        message = f"no file to read in the folder {title!r}; put {_SUPPORTED} there"
+        raise SourceError(message)
+    parts = [
+        FilePart.of(path, name=f"{title}/{path.relative_to(folder).as_posix()}".replace("//", "/"), root=folder)
+        for path in paths
+    ]
+    return _filled(parts, title)
+
+
+def is_supported(path: Path) -> bool:
+    """Tell whether the ending is one that can be read; Parquet packs its own columns and is not unpacked again."""
+    ending, packing = _endings(path)
+    return ending in _READERS and (packing is None or ending != ".parquet")
+
+
+def _supported(path: Path, spec: str) -> FilePart:
+    if not is_supported(path):
+        message = f"cannot read {spec!r}: its ending {path.suffix!r} is not supported; give {_SUPPORTED}"
+        raise SourceError(message)
+    return FilePart.of(path)
+
+
+def _endings(path: Path) -> tuple[str, str | None]:
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    packing = _PACKINGS.get(endings[-1]) if endings else None
+    if packing is not None:
+        endings.pop()
+    return (endings[-1] if endings else ""), packing
+
+
+def _unpacked(raw: io.FileIO, packing: str | None) -> BinaryIO:
+    source = raw if packing is None else cast("io.RawIOBase", pa.CompressedInputStream(raw, packing))
+    return io.BufferedReader(source, _BUFFER_BYTES)
+
+
+def _walk(folder: Path) -> list[Path]:
+    def refuse(error: OSError) -> None:
+        message = f"no permission to list the folder {error.filename!r}; change its mode or give another folder"
+        raise SourceError(message) from error
+
+    found = []
+    for root, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        paths = [Path(root, name) for name in files if not name.startswith((".", "_"))]
+        found += [path for path in paths if is_supported(path) and path.is_file()]
+    return sorted(found)
+
+
+def _find_matches(spec: str) -> list[FilePart]:
+    # `Path.glob` takes no absolute patterns.
+    found = glob.glob(str(Path(spec).expanduser()), recursive=True)  # noqa: PTH207
+    matches = [Path(match) for match in sorted(found)]
+    if not matches:
+        message = f"nothing matches {spec!r} in {str(Path.cwd())!r}; quote the pattern, and check it with ls"
+        raise SourceError(message)
+    files = {path for path in matches if path.is_file() and is_supported(path)}
+    below = {path for match in matches if match.is_dir() for path in _walk(match)}
+    if not files | below:
+        message = f"no match of {spec!r} can be read, {str(matches[0])!r} for one; give {_SUPPORTED}"
+        raise SourceError(message)
+    paths = sorted(files | below)
+    root = Path(os.path.commonpath([path.parent for path in paths]))
+    return _filled([FilePart.of(path, root=root) for path in paths], spec)
+
+
+def _filled(parts: Sequence[FilePart], title: str) -> list[FilePart]:
+    filled = [part for part in parts if part.size]
+    if not filled:
+        message = f"{title!r} is empty (0 bytes); give a source that holds rows"
+        raise SourceError(message)
+    for part in parts:
+        if not part.size:
+            _LOG.warning("%s is empty (0 bytes) and is left out", part.name)
+    return filled
+
+
+def _missing(spec: str, path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"no file or folder {spec!r}: there is no folder {str(path.parent)!r} seen from {str(Path.cwd())!r}"
+    names = sorted(entry.name for entry in path.parent.iterdir())
+    near = difflib.get_close_matches(path.name, names, n=3)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it holds {_some(names)}"
+    return f"no file or folder {spec!r} in {str(path.parent.resolve())!r}; {hint}"
+
+
+def _some(names: Sequence[str], n_shown: int = 5) -> str:
+    shown = ", ".join(names[:n_shown])
+    return f"{shown} and {len(names) - n_shown} more" if len(names) > n_shown else shown or "nothing"

@@ -1,0 +1,152 @@
+"""Read the bytes of one file as records: JSON Lines and JSON here, tables in `tables`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from demur.data.json_text import decode_json
+from demur.data.rows import Record
+from demur.errors import RowError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+__all__ = ["Opened", "json_document", "json_lines"]
+
+_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+# A list of turns inside an object is the object's conversation, not a table of rows.
+_TURN_KEYS = frozenset({"role", "from"})
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Keep one file while it is read.
+
+    Attributes:
+        file: The name that messages use.
+        stream: Its bytes, unpacked.
+        share: Says which share of the file, from 0 to 1, was consumed.
+    """
+
+    file: str
+    stream: BinaryIO
+    share: Callable[[], float]
+
+
+def json_lines(opened: Opened) -> Iterator[Record]:
+    """Read one JSON object, or one JSON string, a line; blank lines are passed over."""
+    yield from _line_records(_lines(opened), opened)
+
+
+def json_document(opened: Opened) -> Iterator[Record]:
+    """Read a JSON array of objects, an object that holds one such list, or JSON Lines under a `.json` name.
+
+    An array or object is loaded whole, since a JSON document cannot be cut; JSON Lines are streamed.
+    """
+    lines = _lines(opened)
+    ahead = _first_filled(lines, 2)
+    head = [line.strip() for _, line in ahead if line.strip()]
+    if len(head) > 1 and not head[0].startswith(b"[") and any(_is_record(line) for line in head):
+        yield from _line_records(itertools.chain(ahead, lines), opened)
+        return
+    if not head:
+        return
+    items = _items(_document(b"".join(line for _, line in itertools.chain(ahead, lines)), opened.file), opened.file)
+    for number, item in enumerate(items, start=1):
+        yield Record(number, _fields(item, f"{opened.file}:{number}"), number / len(items))
+
+
+def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(opened.stream, start=1):
+        if number == 1 and line.startswith(_UTF16_BOMS):
+            message = f"{opened.file}: encoded as UTF-16; save it as UTF-8"
+            raise SourceError(message)
+        yield number, line.removeprefix(_BOM) if number == 1 else line
+
+
+def _first_filled(lines: Iterator[tuple[int, bytes]], n_filled: int) -> list[tuple[int, bytes]]:
+    """Take lines until so many of them are not blank."""
+    taken: list[tuple[int, bytes]] = []
+    for line in lines:
+        taken.append(line)
+        if sum(1 for _, content in taken if content.strip()) == n_filled:
+            break
+    return taken
+
+
+def _line_records(lines: Iterable[tuple[int, bytes]], opened: Opened) -> Iterator[Record]:
+    for number, line in lines:
+        if line.strip():
+            yield Record(number, _line_value(line, f"{opened.file}:{number}"), opened.share())
+
+
+def _line_value(line: bytes, where: str) -> Mapping[str, object] | RowError:
+    try:
+        return _fields(decode_json(line.decode()), where)
+    except UnicodeDecodeError as error:
+        return RowError(f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start}); save as UTF-8", where=where)
+    except json.JSONDecodeError as error:
+        return RowError(f"not JSON ({error.msg} at column {error.colno}); write one object a line", where=where)
+    except (ValueError, RecursionError) as error:
+        return RowError(f"JSON that cannot be read ({error}); write one object a line", where=where)
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(decode_json(line.decode()), dict | str)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _document(content: bytes, file: str) -> object:
+    try:
+        return decode_json(content.decode())
+    except UnicodeDecodeError as error:
+        message = f"{file}: not UTF-8 (byte 0x{content[error.start]:02x} at {error.start}); save it as UTF-8"
+        raise SourceError(message) from error
+    except json.JSONDecodeError as error:
+        message = (
+            f"{file}:{error.lineno}: not JSON ({error.msg} at column {error.colno}); "
+            "give an array of objects, an object that holds one, or one object a line"
+        )
+        raise SourceError(message) from error
+    except (ValueError, RecursionError) as error:
+        message = f"{file}: JSON that cannot be read ({error})"
+        raise SourceError(message) from error
+
+
+def _items(document: object, file: str) -> list[object]:
+    """Find the rows of a whole document."""
+    if isinstance(document, list):
+        return document
+    if isinstance(document, str):
+        return [document]
+    if not isinstance(document, dict):
+        message = f"{file}: holds {document!r}; give an array of objects or one object a line"
+        raise SourceError(message)
+    tables = {key: value for key, value in document.items() if _is_table(value)}
+    if len(tables) > 1:
+        message = f"{file}: holds several lists of objects ({', '.join(map(str, tables))}); give each its own file"
+        raise SourceError(message)
+    return list(next(iter(tables.values()))) if tables else [document]
+
+
+def _is_table(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, dict) and not _TURN_KEYS & item.keys() for item in value)
+    )
+
+
+def _fields(item: object, where: str) -> Mapping[str, object] | RowError:
+    """Take an object as it is and a string as the only text of its row."""
+    if isinstance(item, dict):
+        return item
+    if isinstance(item, str):
+        return {"text": item}
+    return RowError(f"a row is {type(item).__name__}; write a JSON object with named fields", where=where)

@@ -1,0 +1,31 @@
+"""Decode JSON from outside, so that every string in it can be encoded again."""
+
+from __future__ import annotations
+
+import json
+import re
+
+__all__ = ["decode_json"]
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def decode_json(text: str) -> object:
+    r"""Decode JSON, with U+FFFD for lone surrogates: `"\ud800"` is valid JSON, but no tokenizer or file takes it.
+
+    Raises:
+        ValueError: The text is not JSON, or holds a number too long to read.
+        RecursionError: It is nested too deep.
+    """
+    value: object = json.loads(text)
+    return _scrubbed(value) if "\\ud" in text or "\\uD" in text else value
+
+
+def _scrubbed(value: object) -> object:
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_scrubbed(item) for item in value]
+    if isinstance(value, dict):
+        return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,126 @@
+"""Read labelled conversations: what people or models said of the last reply, whole where it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from demur.data.formats import Opened, json_lines
+from demur.data.rows import Row
+from demur.data.shapes import named
+from demur.errors import RowError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from demur.conversation import Conversation
+    from demur.data.shapes import Layout
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Labelled", "read_labelled"]
+
+_OUTCOMES = ("full", "partial", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Keep a conversation with what is known of its last reply.
+
+    Attributes:
+        conversation: The turns, the judged reply last.
+        id: Name of the row in its file.
+        source: Data set that the row came from.
+        outcome: `full`, `partial` or `none`; None where it is not known.
+        is_refusal: One bit: follows the outcome; the row's own `refusal` where it has no `verdict` field; None where
+            the verdict is null.
+        labels: Kinds, the main one first; empty for `none` and where the kind is not known.
+        readings: The label lists of all annotators who saw a refusal; one reading where there is one annotator.
+        is_weak: Labelled indirectly, so that some labels are wrong.
+        is_agreed: Whether a majority named the same kind; True where the file does not say.
+        split: `train`, `dev`, or None.
+    """
+
+    conversation: Conversation
+    id: str
+    source: str
+    outcome: Literal["full", "partial", "none"] | None
+    is_refusal: bool | None
+    labels: tuple[str, ...] = ()
+    readings: tuple[tuple[str, ...], ...] = ()
+    is_weak: bool = False
+    is_agreed: bool = True
+    split: str | None = None
+
+
+def read_labelled(path: Path, taxonomy: Taxonomy, *, split: str | None = None) -> list[Labelled]:
+    """Read a JSONL of labelled conversations, of one split where one is named.
+
+    Raises:
+        SourceError: The file is missing or holds no row of that split.
+        RowError: A row is no JSON object, or its messages, verdict or labels are not of the documented form.
+    """
+    if not path.is_file():
+        message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
+        raise SourceError(message)
+    rows = [row for row in _rows(path, taxonomy) if split is None or row.split in (split, None)]
+    if not rows:
+        of_split = "" if split is None else f" of split {split!r}"
+        message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`"
+        raise SourceError(message)
+    return rows
+
+
+def _rows(path: Path, taxonomy: Taxonomy) -> Iterator[Labelled]:
+    layout = named("openai", {"messages": "messages"})
+    with path.open("rb") as stream:
+        for position, record in enumerate(json_lines(Opened(str(path), stream, lambda: 0.0))):
+            if isinstance(record.value, RowError):
+                raise record.value
+            yield _labelled(Row(position, record.value, str(path), record.line), layout, taxonomy)
+
+
+def _labelled(line: Row, layout: Layout, taxonomy: Taxonomy) -> Labelled:
+    row, where = line.fields, line.where
+    outcome = row.get("verdict")
+    if outcome is not None and outcome not in _OUTCOMES:
+        message = f"verdict {outcome!r}; write one of {', '.join(_OUTCOMES)}, or null where it is not known"
+        raise RowError(message, where=where)
+    labels = _kinds(row.get("labels"), taxonomy, where)
+    annotations = row.get("annotations")
+    readings = [
+        _kinds(annotation.get("labels"), taxonomy, where)
+        for annotation in (annotations if isinstance(annotations, list) else [])
+        if isinstance(annotation, dict)
+    ]
+    # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
+    refusal = outcome != "none" if outcome is not None else None if "verdict" in row else row.get("refusal")
+    return Labelled(
+        conversation=_conversation(line, layout),
+        id=str(row.get("id", where)),
+        source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
+        outcome=outcome,  # type: ignore[arg-type]  # checked against _OUTCOMES above
+        is_refusal=None if refusal is None else bool(refusal),
+        labels=labels,
+        readings=tuple(reading for reading in readings if reading) or ((labels,) if labels else ()),
+        is_weak=bool(row.get("weak", False)),
+        is_agreed=bool(row.get("agreed", True)),
+        split=None if row.get("split") is None else str(row["split"]),
+    )
+
+
+def _kinds(value: object, taxonomy: Taxonomy, where: str) -> tuple[str, ...]:
+    kinds = tuple(str(kind) for kind in value) if isinstance(value, list) else ()
+    unknown = [kind for kind in kinds if kind not in taxonomy.keys]
+    if unknown:
+        message = f"label {unknown[0]!r} is not in the taxonomy; the keys are {', '.join(taxonomy.keys)}"
+        raise RowError(message, where=where)
+    return kinds
+
+
+def _conversation(line: Row, layout: Layout) -> Conversation:
+    if "messages" not in line.fields:
+        message = f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}"
+        raise RowError(message, where=line.where)
+    (conversation,) = layout.conversations(line)
+    return conversation

@@ -1,0 +1,85 @@
+"""Set a reply's own thinking apart from what it says to the user.
+
+A model that thinks "I should refuse" and then answers has not refused, so thinking is never judged. Only blocks at the
+beginning of a reply are thinking: a `<think>` in the middle of prose or in code is something the reply talks about.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["joined_reasoning", "set_reasoning_apart"]
+
+_NAMES = "think|thinking|reasoning|thought"
+_OPENING = re.compile(
+    rf"\s*(?:<(?P<tag>{_NAMES})>|(?P<begin><\|begin_of_thought\|>)|(?P<bracket>\[THINK\]))", re.IGNORECASE
+)
+_CLOSINGS = {"begin": r"<\|end_of_thought\|>", "bracket": r"\[/THINK\]"}
+_ORPHAN = re.compile(rf"</(?P<tag>{_NAMES})>|<\|end_of_thought\|>|\[/THINK\]", re.IGNORECASE)
+_OPENING_OF = {"<|end_of_thought|>": "<|begin_of_thought|>", "[/think]": "[think]"}
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+_HARMONY_START = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
+_HARMONY_MESSAGE = re.compile(
+    r"<\|channel\|>\s*(?P<channel>\w+)(?:(?!<\|message\|>).)*<\|message\|>(?P<text>.*?)"
+    r"(?=<\|(?:channel|start|end|return|call)\|>|\Z)",
+    re.DOTALL,
+)
+
+
+def set_reasoning_apart(text: str) -> tuple[str, str | None]:
+    r"""Return the reply without its thinking, and the thinking, or None where there is none.
+
+    A block that is never closed leaves an empty reply: it was cut while it still thought. A closing tag that nothing
+    opened ends a block too, since chat templates put the opening one into the prompt.
+
+    >>> set_reasoning_apart("<think>Is this safe? Yes.</think>\n\nHere you go.")
+    ('Here you go.', 'Is this safe? Yes.')
+    """
+    if _HARMONY_START.match(text):
+        return _harmony(text)
+    reply, blocks = _leading_blocks(text)
+    orphan = _orphan_end(reply)
+    if orphan is not None:
+        blocks.append(reply[: orphan.start()])
+        reply = reply[orphan.end() :]
+    if reply == text:
+        return text, None
+    return reply.lstrip(), joined_reasoning(*blocks)
+
+
+def joined_reasoning(*texts: str | None) -> str | None:
+    """Join what several blocks or fields hold, or return None where they hold nothing."""
+    filled = [text.strip() for text in texts if text is not None and text.strip()]
+    return "\n\n".join(filled) if filled else None
+
+
+def _leading_blocks(text: str) -> tuple[str, list[str]]:
+    blocks: list[str] = []
+    while opening := _OPENING.match(text):
+        kind = str(opening.lastgroup)
+        closing = rf"</{opening['tag']}>" if kind == "tag" else _CLOSINGS[kind]
+        block, *rest = re.split(closing, text[opening.end() :], maxsplit=1, flags=re.IGNORECASE)
+        blocks.append(block)
+        text = rest[0] if rest else ""
+    return text, blocks
+
+
+def _orphan_end(text: str) -> re.Match[str] | None:
+    """Find the first closing tag that stands outside code and that nothing before it opened."""
+    orphans = list(_ORPHAN.finditer(text))
+    code = [match.span() for match in _CODE.finditer(text)] if orphans else []
+    for orphan in orphans:
+        tag = orphan[0].lower()
+        opening = _OPENING_OF.get(tag, tag.replace("</", "<"))
+        is_quoted = any(start < orphan.start() < end for start, end in code)
+        if not is_quoted and opening not in text[: orphan.start()].lower():
+            return orphan
+    return None
+
+
+def _harmony(text: str) -> tuple[str, str | None]:
+    """Keep the final channel of gpt-oss; its analysis, and calls in its commentary, are not said to the user."""
+    messages = [(match["channel"], match["text"]) for match in _HARMONY_MESSAGE.finditer(text)]
+    reply = "\n\n".join(said for channel, said in messages if channel == "final")
+    return reply, joined_reasoning(*(said for channel, said in messages if channel != "final"))

@@ -1,0 +1,158 @@
+"""Turn a conversation into the model's text: role tokens, no newlines between, the middle left out where it is long."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenizers import Encoding, Tokenizer
+
+    from demur.conversation import Conversation, Turn
+
+__all__ = ["ELLIPSIS", "MAX_TOKENS", "Renderer", "plain_text"]
+
+ELLIPSIS = "<|...|>"
+MAX_TOKENS = 512
+
+# A part is first cut by characters, so that a reply of megabytes costs no more than one of kilobytes.
+_MAX_CHARACTERS = 16_384
+# [CLS] and [SEP], which every text gets.
+_SPECIAL_TOKENS = 2
+# Below it, the share of a request has no room for its role token beside the ellipsis.
+_MIN_TOKENS = 64
+# The reply is what is judged: it keeps this share where prompt and reply both want more room than there is,
+# and the last request keeps this share of what remains, before the older context.
+_REPLY_SHARE = 0.6
+_REQUEST_SHARE = 0.7
+# Refusals open a reply more often than they close it.
+_HEAD_SHARE = {"context": 0.5, "request": 0.5, "reply": 0.6}
+
+# What the encoder's tokenizer cannot tell from a role token: it drops case and space.
+_ROLE_TOKEN = re.compile(r"<\s*\|\s*(system|user|assistant|tool)\s*\|\s*>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    context: str
+    request: str
+    reply: str
+
+
+def plain_text(conversation: Conversation) -> str:
+    """Join all turns in the field's role-token format, with nothing left out."""
+    parts = _split(conversation)
+    return parts.context + parts.request + parts.reply
+
+
+def _split(conversation: Conversation) -> _Parts:
+    """Part the text into older context, last request and reply; the request begins at the last user turn."""
+    context = conversation.context
+    last_user = max((i for i, turn in enumerate(context) if turn.role == "user"), default=len(context))
+    return _Parts(_marked(context[:last_user]), _marked(context[last_user:]), _marked(conversation.turns[-1:]))
+
+
+def _marked(turns: Sequence[Turn]) -> str:
+    # A role token inside of what somebody wrote would forge a turn: it loses its bars.
+    return "".join(f"<|{turn.role}|>" + _ROLE_TOKEN.sub(r"<\1>", _encodable(turn.content)) for turn in turns)
+
+
+def _encodable(text: str) -> str:
+    # Tokenizers take no lone surrogates, which JSON escapes such as "\ud83d" leave behind: each becomes "?".
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Renderer:
+    """Render conversations into texts that fit the model's window.
+
+    Reply, last request and older context each keep a share of the window, and each loses its middle, never its
+    beginning or its end; `<|...|>` stands for what is left out.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, max_tokens: int = MAX_TOKENS) -> None:
+        """Take the tokenizer that counts; `max_tokens` includes the two special tokens.
+
+        Args:
+            tokenizer: The encoder's own, with neither truncation nor padding set.
+            max_tokens: The model's window.
+
+        Raises:
+            ValueError: The window is too small to hold request and reply.
+        """
+        if max_tokens < _MIN_TOKENS:
+            message = f"max_tokens={max_tokens} leaves no room for request and reply; give at least {_MIN_TOKENS}"
+            raise ValueError(message)
+        self._tokenizer = tokenizer
+        self._budget = max_tokens - _SPECIAL_TOKENS
+        self._n_ellipsis = len(tokenizer.encode(ELLIPSIS, add_special_tokens=False).ids)
+
+    def texts(self, conversations: Sequence[Conversation]) -> list[str]:
+        """Return one text a conversation, each of at most `max_tokens` tokens."""
+        parts = [_shortened(_split(conversation)) for conversation in conversations]
+        texts = [part.context + part.request + part.reply for part in parts]
+        encodings = self._encode(texts)
+        return [
+            text if len(encoding.ids) <= self._budget else self._fit(part)
+            for text, part, encoding in zip(texts, parts, encodings, strict=True)
+        ]
+
+    def _encode(self, texts: list[str]) -> list[Encoding]:
+        return self._tokenizer.encode_batch(texts, add_special_tokens=False)
+
+    def _fit(self, parts: _Parts) -> str:
+        context, request, reply = self._encode([parts.context, parts.request, parts.reply])
+        n_context, n_request, n_reply = len(context.ids), len(request.ids), len(reply.ids)
+        for_reply = min(n_reply, max(int(self._budget * _REPLY_SHARE), self._budget - n_context - n_request))
+        rest = self._budget - for_reply
+        for_request = min(n_request, max(int(rest * _REQUEST_SHARE), rest - n_context))
+        return (
+            self._cut(parts.context, context, rest - for_request, "context")
+            + self._cut(parts.request, request, for_request, "request")
+            + self._cut(parts.reply, reply, for_reply, "reply")
+        )
+
+    def _cut(self, text: str, encoding: Encoding, budget: int, part: str) -> str:
+        """Keep the beginning and the end of a text within the budget of tokens."""
+        n_tokens = len(encoding.ids)
+        if n_tokens <= budget:
+            return text
+        room = budget - self._n_ellipsis
+        if room <= 0:
+            return ""
+        n_head = round(room * _HEAD_SHARE[part])
+        head = _word_start(encoding, n_head)
+        tail = _word_end(encoding, n_tokens - (room - n_head))
+        # Character offsets, not decoded tokens: case, accents and spacing stay as they were written.
+        kept_head = text[: encoding.offsets[head - 1][1]] if head else ""
+        kept_tail = text[encoding.offsets[tail][0] :] if tail < n_tokens else ""
+        return kept_head + ELLIPSIS + kept_tail
+
+
+def _shortened(parts: _Parts) -> _Parts:
+    return _Parts(*(_cut_characters(part) for part in (parts.context, parts.request, parts.reply)))
+
+
+def _cut_characters(text: str) -> str:
+    if len(text) <= _MAX_CHARACTERS:
+        return text
+    half = _MAX_CHARACTERS // 2
+    return text[:half] + ELLIPSIS + text[-half:]
+
+
+def _word_start(encoding: Encoding, token: int) -> int:
+    """Step back to where the word begins: half a word would fall into other pieces when it is tokenised again."""
+    words = encoding.word_ids
+    while 0 < token < len(words) and words[token] == words[token - 1]:
+        token -= 1
+    return token
+
+
+def _word_end(encoding: Encoding, token: int) -> int:
+    """Step forward to where the next word begins."""
+    words = encoding.word_ids
+    while 0 < token < len(words) and words[token] == words[token - 1]:
+        token += 1
+    return token

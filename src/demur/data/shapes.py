@@ -1,0 +1,184 @@
+"""Recognise how a row lays a conversation out, and turn rows into conversations.
+
+A layout is a shape of `columns.SHAPES` with its parts bound to the columns of a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from demur.conversation import Conversation, Turn
+from demur.data.columns import SHAPES
+from demur.data.reasoning import joined_reasoning, set_reasoning_apart
+from demur.data.transcripts import read_marked
+from demur.errors import LayoutError, RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from demur.data.columns import Shape
+    from demur.data.messages import Message
+    from demur.data.rows import Row
+
+__all__ = ["LAYOUT_NAMES", "Layout", "Turns", "detect", "named", "parse_text"]
+
+Turns = Literal["last", "all"]
+LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Read rows of one layout.
+
+    Attributes:
+        name: The name that `--format` takes.
+        columns: The column of each part; of a named layout that has not met a row, only those that were given.
+        shape: What reads the parts; None before a named layout has met a row.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+    shape: Shape | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        """Return name and columns as the user is shown them: `openai: messages=conversation`."""
+        return f"{self.name}: {' '.join(f'{part}={column}' for part, column in self.columns.items())}"
+
+    def bound(self, fields: Mapping[str, object]) -> Layout:
+        """Return this layout with its parts bound to columns.
+
+        Raises:
+            LayoutError: A part that it needs has no column.
+        """
+        return self if self.shape is not None else _bound(fields, self.columns, self.name)
+
+    def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
+        """Read the conversations of one row, one for each reply that is judged.
+
+        Args:
+            row: Where to read.
+            turns: Whether the last assistant turn is judged, or `all` of them, each with what stands before it.
+
+        Raises:
+            RowError: The row has no assistant turn, a null in place of a judged reply, or cannot be read.
+            LayoutError: The layout was named, and the columns do not fit it.
+        """
+        layout = self.bound(row.fields)
+        if layout.shape is None:
+            message = f"layout {self.name!r} is bound to no shape; make layouts with detect() or named()"
+            raise LayoutError(message)
+        missing = [layout.columns[part] for part in layout.shape.needs if layout.columns[part] not in row.fields]
+        if missing:
+            message = f"no column {missing[0]!r}; the row has {', '.join(row.fields)}"
+            raise RowError(message, where=row.where)
+        values = {part: row.fields[name] for part, name in layout.columns.items() if name in row.fields}
+        spoken = layout.shape.read(values, row.where)
+        return tuple(
+            Conversation(heard, row.position, side, turn, reasoning)
+            for side, messages in spoken
+            for turn, heard, reasoning in _judged(messages, row.where, turns)
+        )
+
+
+def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> Layout:
+    """Find the layout that a row's columns and values fit.
+
+    Args:
+        fields: The row.
+        overrides: Columns by part, as `--field part=column` gives them.
+
+    Raises:
+        LayoutError: No layout fits.
+    """
+    return _bound(fields, overrides, None)
+
+
+def named(name: str, overrides: Mapping[str, str] = {}) -> Layout:
+    """Return the layout of that name, which binds its columns when it meets its first row.
+
+    Raises:
+        LayoutError: There is no such layout, or it has no such part.
+    """
+    _check_parts(overrides, name)
+    return Layout(name, dict(overrides))
+
+
+def parse_text(text: str) -> Conversation:
+    """Read a plain string: a text that begins with a role token as its turns, any other as a bare reply.
+
+    Raises:
+        RowError: The text has role tokens, but no assistant turn.
+    """
+    ((turn, heard, reasoning),) = _judged(read_marked(text, "text"), "text", "last")
+    return Conversation(heard, turn=turn, reasoning=reasoning)
+
+
+def _shapes(name: str | None) -> Sequence[Shape]:
+    shapes = [shape for shape in SHAPES if name in (None, shape.name)]
+    if not shapes:
+        message = f"no layout {name!r}; use one of {', '.join(LAYOUT_NAMES)}"
+        raise LayoutError(message)
+    return shapes
+
+
+def _check_parts(given: Mapping[str, str], name: str | None) -> None:
+    parts = dict.fromkeys(part for shape in _shapes(name) for part in shape.parts)
+    unknown = [part for part in given if part not in parts]
+    if unknown:
+        what = "a conversation" if name is None else f"the layout {name!r}"
+        message = f"{what} has no part {unknown[0]!r}; name a column for one of {', '.join(parts)}"
+        raise LayoutError(message)
+
+
+def _bound(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> Layout:
+    _check_parts(given, name)
+    absent = [column for column in given.values() if column not in fields]
+    if absent:
+        message = f"no column {absent[0]!r}; the columns are {', '.join(fields)}"
+        raise LayoutError(message)
+    # A layout that is named is taken at its word: where the values do not look like it, its reader says what is wrong.
+    for by_value in (True,) if name is None else (True, False):
+        for shape in _shapes(name):
+            columns = shape.bind(fields, given, by_value=by_value)
+            if columns is not None:
+                return Layout(shape.name, columns, shape)
+    raise LayoutError(_misfit(fields, given, name))
+
+
+def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> str:
+    met = ", ".join(f"{column} ({type(value).__name__})" for column, value in fields.items())
+    chosen = "".join(f", with {part}={column}," for part, column in given.items())
+    needs = dict.fromkeys(f"{shape.name} ({', '.join(shape.needs)})" for shape in _shapes(name))
+    what = "no layout" if name is None else f"not the layout {name!r}"
+    return (
+        f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
+        "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN"
+    )
+
+
+def _judged(
+    messages: Sequence[Message], where: str, turns: Turns
+) -> Iterator[tuple[int, tuple[Turn, ...], str | None]]:
+    """Yield the index among the assistant's turns, the turns up to there and the thinking, for each judged reply."""
+    replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    if not replies:
+        message = f"no assistant turn among {len(messages)} messages; a row needs a reply to judge"
+        raise RowError(message, where=where, reason="no_assistant_turn")
+    heard = [_heard(message) for message in messages[: replies[-1] + 1]]
+    spoken = tuple(turn for turn, _ in heard)
+    first = len(replies) - 1 if turns == "last" else 0
+    for number, index in enumerate(replies[first:], start=first):
+        if messages[index].content is None:
+            message = "the reply to judge is null; leave the row out, or write an empty text where the reply was empty"
+            raise RowError(message, where=where, reason="null_content")
+        yield number, spoken[: index + 1], heard[index][1]
+
+
+def _heard(message: Message) -> tuple[Turn, str | None]:
+    """Return what was said aloud, and apart from it what the assistant thought."""
+    content = "" if message.content is None else message.content
+    if message.role != "assistant":
+        return Turn(message.role, content), None
+    reply, reasoning = set_reasoning_apart(content)
+    return Turn(message.role, reply), joined_reasoning(message.reasoning, reasoning)

@@ -1,0 +1,139 @@
+"""Open what the user names as data, and stream its rows.
+
+A source is a file, a folder, a pattern, standard input (`-`), a hub data set (`hf://…`) or the bundled `example`. It is
+a sequence of parts; positions count over all of them, and memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+import itertools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from demur.data.files import find_files, find_in_folder
+from demur.data.formats import Opened, json_document
+from demur.data.hub import HUB_PREFIX, HubPart
+from demur.data.rows import BrokenRow, Part, Record, Row
+from demur.errors import RowError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["EXAMPLE", "STANDARD_INPUT", "BrokenRow", "Row", "Source", "open_source"]
+
+EXAMPLE = "example"
+STANDARD_INPUT = "-"
+# What the example's replies truly are: an answer key beside the data, not data.
+_EXAMPLE_LABELS = "labels.jsonl"
+# A file of which so many rows are broken and none is good is no data file: better one error than ten thousand.
+_HOPELESS_ROWS = 100
+
+
+class Source:
+    """Stream the rows of one or several parts, in order, and know how far it has come."""
+
+    def __init__(self, name: str, parts: Sequence[Part]) -> None:
+        """Keep what is read, and under which name."""
+        self.name = name
+        self._parts = tuple(parts)
+        self._bytes_read = 0.0
+
+    @property
+    def fraction_read(self) -> float | None:
+        """Return the share of the bytes consumed so far, from 0 to 1, or None where the size is not known."""
+        sizes = [part.size for part in self._parts]
+        known = [size for size in sizes if size is not None]
+        return self._bytes_read / sum(known) if len(known) == len(sizes) else None
+
+    def rows(self, *, limit: int | None = None) -> Iterator[Row | BrokenRow]:
+        """Yield at most `limit` rows from the beginning; a row that cannot be read arrives as a `BrokenRow`.
+
+        Raises:
+            SourceError: The source holds no row, no row that can be read, or a part that is damaged.
+        """
+        position = -1
+        for position, (part, record) in enumerate(itertools.islice(self._records(), limit)):
+            if isinstance(record.value, RowError):
+                yield BrokenRow(position, record.value)
+            else:
+                yield Row(position, record.value, part.name, record.line)
+        if position < 0 and limit != 0:
+            message = f"{self.name!r} holds no rows; give a source with at least one"
+            raise SourceError(message)
+
+    def fingerprint(self) -> str:
+        """Return what the content is known by: a sha256 over its parts' names, sizes and contents, or `stdin`."""
+        if self.name == STANDARD_INPUT:
+            return "stdin"
+        return hashlib.sha256("\n".join(part.identity() for part in self._parts).encode()).hexdigest()
+
+    def _records(self) -> Iterator[tuple[Part, Record]]:
+        self._bytes_read = bytes_before = 0.0
+        for part in self._parts:
+            size = part.size if part.size is not None else 0
+            for record in _readable(part, is_only=len(self._parts) == 1):
+                self._bytes_read = bytes_before + record.share * size
+                yield part, record
+            bytes_before += size
+        self._bytes_read = bytes_before
+
+
+@dataclass(frozen=True, slots=True)
+class _StandardInput:
+    """Read JSON Lines or a JSON document from standard input."""
+
+    name: str = "stdin"
+    size: None = None
+
+    def records(self) -> Iterator[Record]:
+        yield from json_document(Opened(self.name, sys.stdin.buffer, lambda: 0.0))
+
+    def identity(self) -> str:
+        return self.name
+
+
+def open_source(spec: str) -> Source:
+    """Open a file, a folder, a glob pattern, `-`, `hf://owner/name[:config][/split]`, or `example`.
+
+    Raises:
+        SourceError: There is no such thing, it cannot be read, or it holds nothing.
+    """
+    if spec == STANDARD_INPUT:
+        return Source(spec, [_StandardInput()])
+    if spec.startswith(HUB_PREFIX):
+        part = HubPart.open(spec)
+        return Source(part.name, [part])
+    if spec == EXAMPLE and not Path(spec).exists():
+        return Source(spec, find_in_folder(_example(), shown=EXAMPLE, except_for=(_EXAMPLE_LABELS,)))
+    return Source(spec, find_files(spec))
+
+
+def _example() -> Path:
+    return Path(str(importlib.resources.files("demur") / EXAMPLE))
+
+
+def _readable(part: Part, *, is_only: bool) -> Iterator[Record]:
+    """Pass the records on, unless the part begins with so many broken ones that it is no data at all."""
+    records = part.records()
+    broken: list[RowError] = []
+    held: list[Record] = []
+    for record in records:
+        held.append(record)
+        if not isinstance(record.value, RowError):
+            break
+        broken.append(record.value)
+        if len(broken) == _HOPELESS_ROWS:
+            raise _hopeless(part, broken)
+    else:
+        if is_only and broken:
+            raise _hopeless(part, broken)
+    yield from held
+    yield from records
+
+
+def _hopeless(part: Part, broken: Sequence[RowError]) -> SourceError:
+    return SourceError(f"{part.name}: none of its first {len(broken)} rows can be read; the first: {broken[0]}")

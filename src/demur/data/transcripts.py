@@ -1,0 +1,56 @@
+"""Read the turns of a conversation that is written out as one text.
+
+Role tokens, `<|system|>…<|user|>…<|assistant|>…`, ChatML and Llama 3 headers as the same thing, and the transcripts
+of the HH data, `Human: …`, `Assistant: …`. A text is one of these only if it begins so: a reply may well quote a token.
+"""
+
+from __future__ import annotations
+
+import re
+
+from demur.data.messages import Message, role_of
+
+__all__ = ["has_role_tokens", "is_hh", "read_marked", "read_transcript"]
+
+_NAMES = "system|developer|user|human|prompter|assistant|bot|model|tool|function"
+_TOKEN = re.compile(
+    rf"<\|(?P<plain>{_NAMES})\|>"
+    rf"|<\|im_start\|>(?P<chatml>{_NAMES})[ \t]*\n"
+    rf"|<\|start_header_id\|>(?P<llama>{_NAMES})<\|end_header_id\|>"
+)
+_BEGINNING = re.compile(r"(?:\s|<s>|<\|begin_of_text\|>|<\|startoftext\|>)*")
+_END = re.compile(r"(?:\s|</s>|<\|(?:end|im_end|eot_id|endoftext|end_of_text)\|>)+\Z")
+_HH_SPEAKER = re.compile(r"(?:\A\s*|\n\n)(?P<speaker>Human|Assistant):")
+
+
+def has_role_tokens(text: str) -> bool:
+    """Tell whether the text begins with a role token."""
+    beginning = _BEGINNING.match(text)
+    return _TOKEN.match(text, 0 if beginning is None else beginning.end()) is not None
+
+
+def is_hh(text: str) -> bool:
+    """Tell whether the text begins as a transcript of `Human:` and `Assistant:` does."""
+    return re.match(r"\s*(?:Human|Assistant):", text) is not None
+
+
+def read_transcript(text: str, where: str) -> tuple[Message, ...]:
+    """Read a text with role tokens or HH speakers; any other text is a bare reply."""
+    if not is_hh(text):
+        return read_marked(text, where)
+    _, *pieces = _HH_SPEAKER.split(text)
+    return tuple(
+        Message(role_of(speaker, where), said.strip()) for speaker, said in zip(pieces[::2], pieces[1::2], strict=True)
+    )
+
+
+def read_marked(text: str, where: str) -> tuple[Message, ...]:
+    """Read a text with role tokens; any other text is a bare reply."""
+    if not has_role_tokens(text):
+        return (Message("assistant", text),)
+    tokens = list(_TOKEN.finditer(text))
+    ends = [*(token.start() for token in tokens[1:]), len(text)]
+    return tuple(
+        Message(role_of(token[str(token.lastgroup)], where), _END.sub("", text[token.end() : end]).strip())
+        for token, end in zip(tokens, ends, strict=True)
+    )

@@ -1,0 +1,117 @@
+"""Labelled conversations are read with what is known of their last reply."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.conversation import Turn
+from demur.data.labelled import read_labelled
+from demur.errors import RowError, SourceError
+from demur.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MESSAGES = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "<think>hm</think>No."}]
+
+
+@pytest.fixture(scope="module")
+def taxonomy() -> Taxonomy:
+    """Load the taxonomy that is shipped."""
+    return Taxonomy.load()
+
+
+def write(path: Path, *rows: object) -> Path:
+    """Write one JSON value a line."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_a_row_is_read_with_all_that_it_says(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """The conversation is read as in an audit: its thinking stands apart."""
+    main, further = taxonomy.keys[:2]
+    row = {
+        "id": "r-1",
+        "source": "somewhere",
+        "messages": MESSAGES,
+        "verdict": "full",
+        "labels": [main, further],
+        "annotations": [{"annotator": "a", "labels": [main]}, {"annotator": "b", "labels": []}],
+        "agreed": False,
+        "weak": True,
+        "split": "dev",
+    }
+    (labelled,) = read_labelled(write(tmp_path / "a.jsonl", row), taxonomy)
+    assert labelled.conversation.turns == (Turn("user", "Hi?"), Turn("assistant", "No."))
+    assert labelled.conversation.reasoning == "hm"
+    assert (labelled.id, labelled.source, labelled.split) == ("r-1", "somewhere", "dev")
+    assert (labelled.outcome, labelled.is_refusal) == ("full", True)
+    assert (labelled.labels, labelled.readings) == ((main, further), ((main,),))
+    assert (labelled.is_weak, labelled.is_agreed) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "is_refusal"),
+    [
+        ({"verdict": "none"}, "none", False),
+        ({"verdict": "partial"}, "partial", True),
+        ({"verdict": None, "refusal": True}, None, None),
+        ({"refusal": True}, None, True),
+        ({"refusal": False}, None, False),
+        ({}, None, None),
+    ],
+    ids=["none", "partial", "people differ", "source says yes", "source says no", "nobody says"],
+)
+def test_the_verdict_decides_before_the_source(
+    tmp_path: Path, taxonomy: Taxonomy, row: dict[str, object], outcome: str | None, *, is_refusal: bool | None
+) -> None:
+    """What nobody said is not known."""
+    (labelled,) = read_labelled(write(tmp_path / "a.jsonl", {"messages": MESSAGES, **row}), taxonomy)
+    assert (labelled.outcome, labelled.is_refusal) == (outcome, is_refusal)
+
+
+def test_a_split_leaves_the_other_out(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """One that has no row is an error."""
+    rows = [{"id": split, "messages": MESSAGES, "verdict": "none", "split": split} for split in ("train", "dev")]
+    path = write(tmp_path / "a.jsonl", *rows)
+    assert [row.id for row in read_labelled(path, taxonomy, split="dev")] == ["dev"]
+    with pytest.raises(SourceError, match="no labelled row of split 'test'"):
+        read_labelled(path, taxonomy, split="test")
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """It is named."""
+    with pytest.raises(SourceError, match="no file at"):
+        read_labelled(tmp_path / "a.jsonl", taxonomy)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"messages": MESSAGES, "verdict": "maybe"}, "verdict 'maybe'; write one of full, partial, none"),
+        ({"messages": MESSAGES, "verdict": "full", "labels": ["nonsense"]}, "label 'nonsense' is not in the taxonomy"),
+        ({"verdict": "full"}, "no messages among verdict"),
+        ({"messages": "No.", "verdict": "full"}, "messages is str"),
+        ({"messages": MESSAGES[:1], "verdict": "full"}, "no assistant turn"),
+        ({"messages": [{"role": "oracle", "content": "No."}], "verdict": "full"}, "role 'oracle' is not known"),
+        ([1], "a row is list"),
+    ],
+    ids=["verdict", "label", "no messages", "messages", "no reply", "role", "array"],
+)
+def test_a_row_of_another_form_is_an_error_with_its_place(
+    tmp_path: Path, taxonomy: Taxonomy, row: object, message: str
+) -> None:
+    """Labelled data is never read past a mistake."""
+    path = write(tmp_path / "a.jsonl", {"messages": MESSAGES, "verdict": "none"}, row)
+    with pytest.raises(RowError, match=rf"a\.jsonl:2: {message}"):
+        read_labelled(path, taxonomy)
+
+
+def test_bytes_that_are_no_utf8_are_an_error_with_their_place(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """They come as an error of the row, not of the codec."""
+    (tmp_path / "a.jsonl").write_bytes(b'{"messages": "\xff"}\n')
+    with pytest.raises(RowError, match=r"a\.jsonl:1: not UTF-8"):
+        read_labelled(tmp_path / "a.jsonl", taxonomy)

@@ -1,0 +1,147 @@
+"""Messages come with many roles, kinds of content and missing pieces."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from demur.conversation import Turn
+from demur.data.rows import Row
+from demur.data.shapes import Layout, detect, named
+from demur.errors import RowError
+
+Fields = dict[str, object]
+
+USER = {"role": "user", "content": "Hi?"}
+ASSISTANT = {"role": "assistant", "content": "No."}
+HH = "\n\nHuman: Hi?\n\nAssistant: No."
+
+
+def turns_of(fields: Fields, layout: Layout | None = None) -> tuple[Turn, ...]:
+    """Read the turns of the first conversation of a row, in the layout that it shows."""
+    reader = detect(fields) if layout is None else layout
+    return reader.conversations(Row(7, fields, "a.jsonl", 8))[0].turns
+
+
+def reason_of(fields: Fields, layout: Layout | None = None) -> str:
+    """Read why a row cannot be read."""
+    with pytest.raises(RowError, match=r"^a\.jsonl:8: ") as caught:
+        turns_of(fields, layout)
+    return caught.value.reason
+
+
+class TestMessages:
+    """Every piece of a message has one meaning or breaks the row."""
+
+    @pytest.mark.parametrize(
+        ("role", "read_as"),
+        [
+            ("developer", "system"),
+            ("human", "user"),
+            ("Prompter", "user"),
+            ("bot", "assistant"),
+            ("model", "assistant"),
+            ("function", "tool"),
+            ("observation", "tool"),
+        ],
+    )
+    def test_roles_have_many_names(self, role: str, read_as: str) -> None:
+        """Ours are system, user, assistant and tool."""
+        assert turns_of({"messages": [{"role": role, "content": "a"}, ASSISTANT]})[0].role == read_as
+
+    @pytest.mark.parametrize("role", ["critic", "", None, 3])
+    def test_an_unknown_role_breaks_the_row(self, role: object) -> None:
+        """Who spoke is never guessed."""
+        assert reason_of({"messages": [{"role": role, "content": "a"}, ASSISTANT]}) == "unknown_role"
+
+    @pytest.mark.parametrize(
+        ("content", "text"),
+        [
+            ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+            (["a", {"type": "image_url", "image_url": {"url": "x"}}], "a\n[image]"),
+            ([{"type": "input_audio", "input_audio": {}}], "[audio]"),
+            ([{"type": "output_text", "text": "a"}], "a"),
+            ([{"type": "refusal", "refusal": "I can't."}], "I can't."),
+            ([{"type": "tool_use", "name": "f", "input": {"a": 1}}], '[tool call: f({"a": 1})]'),
+            ({"type": "text", "text": "a"}, "a"),
+            ([], ""),
+            (12, "12"),
+        ],
+        ids=["texts", "image", "audio", "output", "refusal", "tool use", "one part", "no part", "number"],
+    )
+    def test_content_may_be_parts(self, content: object, text: str) -> None:
+        """What is no text is named in brackets, so that "I cannot see the image" has its image."""
+        assert turns_of({"messages": [USER, {"role": "assistant", "content": content}]})[1].content == text
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            {"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
+            {"tool_calls": [{"name": "f", "arguments": {"a": 1}}], "content": None},
+            {"function_call": {"name": "f", "arguments": '{"a": 1}'}, "content": ""},
+        ],
+        ids=["openai", "flat", "old"],
+    )
+    def test_a_turn_of_tool_calls_keeps_them_as_text(self, call: Fields) -> None:
+        """The reply to a tool's answer is read with the call before it."""
+        tool = {"role": "tool", "content": "42"}
+        turns = turns_of({"messages": [USER, {"role": "assistant", **call}, tool, ASSISTANT]})
+        assert turns[1:3] == (Turn("assistant", '[tool call: f({"a": 1})]'), Turn("tool", "42"))
+
+    def test_a_refusal_field_is_the_reply(self) -> None:
+        """Some providers refuse beside an empty content."""
+        message = {"role": "assistant", "content": None, "refusal": "I can't help with that.", "tool_calls": None}
+        assert turns_of({"messages": [USER, message]})[1].content == "I can't help with that."
+
+    def test_a_null_turn_of_the_context_is_empty(self) -> None:
+        """The order of turns is kept."""
+        assert turns_of({"messages": [{"role": "user", "content": None}, ASSISTANT]})[0] == Turn("user", "")
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"messages": [USER, {"role": "assistant", "content": None}]},
+            {"messages": [USER, {"role": "assistant"}]},
+            {"prompt": "Hi?", "response": None},
+            {"prompt": "Hi?", "response": math.nan},
+            {"instruction": "Hi?", "output": None},
+            {"chosen": HH, "rejected": None},
+            {"response": None},
+        ],
+        ids=["content", "no content", "response", "nan", "output", "side", "reply"],
+    )
+    def test_a_null_reply_breaks_the_row(self, fields: Fields) -> None:
+        """Null is not known; only an empty text is an empty reply."""
+        assert reason_of(fields) == "null_content"
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"messages": [USER]}, {"messages": []}, {"text": "<|user|>Hi?"}, {"text": "\n\nHuman: Hi?"}],
+        ids=["messages", "no messages", "role tokens", "hh"],
+    )
+    def test_a_row_without_a_reply_breaks(self, fields: Fields) -> None:
+        """There is nothing to judge."""
+        assert reason_of(fields) == "no_assistant_turn"
+
+    @pytest.mark.parametrize(
+        ("name", "fields"),
+        [
+            ("openai", {"messages": None}),
+            ("openai", {"messages": "not a list"}),
+            ("openai", {"messages": [USER, "No."]}),
+            ("openai", {"messages": [USER, {"role": "assistant", "content": b"No."}]}),
+            ("prompt_response", {"prompt": "Hi?", "response": {"a": 1}}),
+            ("prompt_response", {"prompt": "Hi?", "response": ["a", "b"]}),
+            ("hh", {"text": ["Human: a"]}),
+        ],
+    )
+    def test_a_value_of_another_kind_breaks_the_row(self, name: str, fields: Fields) -> None:
+        """Nothing is written out with `str()` but numbers."""
+        assert reason_of(fields, named(name)) == "unreadable_row"
+
+    def test_a_column_that_a_row_does_not_have_breaks_it(self) -> None:
+        """The row's own columns are listed."""
+        layout = detect({"prompt": "a", "response": "b"})
+        with pytest.raises(RowError, match=r"no column 'response'; the row has prompt, text"):
+            turns_of({"prompt": "a", "text": "b"}, layout)

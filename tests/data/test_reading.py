@@ -1,0 +1,139 @@
+"""A source is read as conversations, each file in its own layout."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.conversation import Conversation
+from demur.data.reading import read_conversations
+from demur.data.rows import BrokenRow
+from demur.data.sources import open_source
+from demur.errors import LayoutError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from demur.data.shapes import Layout
+
+CHAT = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "No."}]
+PAIR = {"prompt": "Hi?", "response": "No."}
+
+
+def write(path: Path, *rows: object) -> None:
+    """Write one JSON value a line; a bare `bytes` goes in as it is."""
+    path.write_bytes(b"".join(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows))
+
+
+def outline(items: Iterable[Conversation | BrokenRow]) -> list[tuple[int, str]]:
+    """Say position and reply, or the reason why there is none."""
+    return [
+        (item.row_id, item.reply) if isinstance(item, Conversation) else (item.position, item.error.reason)
+        for item in items
+    ]
+
+
+def test_conversations_and_broken_rows_come_in_order(tmp_path: Path) -> None:
+    """Every row leaves a trace."""
+    null = {"messages": [{"role": "assistant", "content": None}]}
+    write(tmp_path / "a.jsonl", {"messages": CHAT}, b"{\n", null, {"messages": CHAT[:1]}, {"messages": CHAT})
+    items = read_conversations(open_source(str(tmp_path)))
+    assert outline(items) == [
+        (0, "No."),
+        (1, "unreadable_row"),
+        (2, "null_content"),
+        (3, "no_assistant_turn"),
+        (4, "No."),
+    ]
+
+
+def test_each_file_is_read_in_its_own_layout_and_the_user_is_told(tmp_path: Path) -> None:
+    """The callback comes before the first conversation of the file."""
+    write(tmp_path / "a.jsonl", b"{\n", {"messages": CHAT})
+    write(tmp_path / "b.jsonl", PAIR, PAIR)
+    write(tmp_path / "c.jsonl", {"chosen": "No.", "rejected": "Yes."})
+    told: list[tuple[str, str]] = []
+
+    def tell(file: str, layout: Layout) -> None:
+        told.append((file.removeprefix(f"{tmp_path}/"), str(layout)))
+
+    items = read_conversations(open_source(str(tmp_path)), on_layout=tell)
+    assert outline(items) == [(0, "unreadable_row"), (1, "No."), (2, "No."), (3, "No."), (4, "No."), (4, "Yes.")]
+    assert told == [
+        ("a.jsonl", "openai: messages=messages"),
+        ("b.jsonl", "prompt_response: prompt=prompt response=response"),
+        ("c.jsonl", "preference: chosen=chosen rejected=rejected"),
+    ]
+
+
+def test_a_row_that_does_not_fit_its_file_is_read_in_its_own_layout(tmp_path: Path) -> None:
+    """It is broken only if it fits none."""
+    write(tmp_path / "a.jsonl", PAIR, {"messages": CHAT}, {"id": 3}, PAIR)
+    items = read_conversations(open_source(str(tmp_path)))
+    assert outline(items) == [(0, "No."), (1, "No."), (2, "unreadable_row"), (3, "No.")]
+
+
+def test_a_first_row_that_fits_no_layout_ends_the_reading(tmp_path: Path) -> None:
+    """Its place and columns are named."""
+    write(tmp_path / "a.jsonl", b"{\n", {"id": 3}, PAIR)
+    items = read_conversations(open_source(str(tmp_path)))
+    assert isinstance(next(items), BrokenRow)
+    with pytest.raises(LayoutError, match=r"a\.jsonl:2: the columns id .int. fit no layout"):
+        next(items)
+
+
+def test_a_later_file_that_fits_no_layout_gives_broken_rows(tmp_path: Path) -> None:
+    """Until a row of it does fit one."""
+    write(tmp_path / "a.jsonl", PAIR)
+    write(tmp_path / "b.jsonl", {"id": 3}, {"id": 4}, PAIR)
+    items = read_conversations(open_source(str(tmp_path)))
+    assert outline(items) == [(0, "No."), (1, "unknown_layout"), (2, "unknown_layout"), (3, "No.")]
+
+
+def test_a_named_layout_is_kept_to(tmp_path: Path) -> None:
+    """A row of another layout is broken, for the user has said what the rows are."""
+    write(tmp_path / "a.jsonl", {"q": "Hi?", "a": "No."}, {"messages": CHAT})
+    source = open_source(str(tmp_path))
+    items = read_conversations(source, layout="prompt_response", fields={"prompt": "q", "response": "a"})
+    assert outline(items) == [(0, "No."), (1, "unreadable_row")]
+
+
+def test_columns_may_be_named_without_a_layout(tmp_path: Path) -> None:
+    """The layout is the one that has these parts."""
+    write(tmp_path / "a.jsonl", {"question": "Hi?", "gold": "Yes.", "generated": "No."})
+    items = read_conversations(open_source(str(tmp_path)), fields={"response": "generated"})
+    assert outline(items) == [(0, "No.")]
+
+
+def test_an_unknown_layout_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    """No row has been asked for yet."""
+    write(tmp_path / "a.jsonl", PAIR)
+    with pytest.raises(LayoutError, match="no layout 'x'"):
+        read_conversations(open_source(str(tmp_path)), layout="x")
+
+
+def test_limit_and_turns_are_passed_on(tmp_path: Path) -> None:
+    """The limit counts rows; a row may give several conversations."""
+    write(tmp_path / "a.jsonl", {"messages": [*CHAT, *CHAT]}, {"messages": CHAT})
+    source = open_source(str(tmp_path))
+    assert outline(read_conversations(source, turns="all", limit=1)) == [(0, "No."), (0, "No.")]
+
+
+def test_a_source_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """Errors of the source pass through."""
+    write(tmp_path / "a.jsonl", b"prose\n")
+    with pytest.raises(SourceError, match="none of its first 1 rows"):
+        list(read_conversations(open_source(str(tmp_path))))
+
+
+def test_the_example_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """320 rows in five layouts, 40 of them with two sides: 280 + 2 x 40 = 360 replies, none broken."""
+    monkeypatch.chdir(tmp_path)
+    layouts: list[str] = []
+    items = list(read_conversations(open_source("example"), on_layout=lambda _, layout: layouts.append(layout.name)))
+    assert layouts == ["openai", "sharegpt", "alpaca", "preference", "prompt_response"]
+    assert len(items) == 360
+    assert all(isinstance(item, Conversation) and item.context for item in items)

@@ -1,0 +1,361 @@
+"""Rows of every common layout become conversations."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.conversation import Turn
+from demur.data.rows import Row
+from demur.data.shapes import LAYOUT_NAMES, Layout, detect, named, parse_text
+from demur.errors import LayoutError, RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from demur.conversation import Conversation
+
+Fields = dict[str, object]
+
+USER = {"role": "user", "content": "Hi?"}
+ASSISTANT = {"role": "assistant", "content": "No."}
+CHAT = [USER, ASSISTANT]
+HH = "\n\nHuman: Hi?\n\nAssistant: No."
+PAIR = (Turn("user", "Hi?"), Turn("assistant", "No."))
+UNDER_SYSTEM = (Turn("system", "Be terse."), *PAIR)
+BARE = (Turn("assistant", "No."),)
+
+
+def row(fields: Fields) -> Row:
+    """Put fields at a place."""
+    return Row(7, fields, "a.jsonl", 8)
+
+
+def read(fields: Fields, layout: Layout | None = None) -> tuple[Conversation, ...]:
+    """Read a row in the layout that it shows."""
+    return (detect(fields) if layout is None else layout).conversations(row(fields))
+
+
+def turns_of(fields: Fields) -> tuple[Turn, ...]:
+    """Read the turns of the only conversation of a row."""
+    (conversation,) = read(fields)
+    return conversation.turns
+
+
+def reason_of(fields: Fields, layout: Layout | None = None) -> str:
+    """Read why a row cannot be read."""
+    with pytest.raises(RowError, match=r"^a\.jsonl:8: ") as caught:
+        read(fields, layout)
+    return caught.value.reason
+
+
+LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
+    "messages": ({"id": "x", "messages": CHAT}, "openai: messages=messages", PAIR),
+    "conversation": ({"conversation": CHAT}, "openai: messages=conversation", PAIR),
+    "roles under conversations": ({"conversations": CHAT}, "openai: messages=conversations", PAIR),
+    "messages beside a name": ({"conversation": "c-1", "messages": CHAT}, "openai: messages=messages", PAIR),
+    "messages as JSON": ({"messages": json.dumps(CHAT)}, "openai: messages=messages", PAIR),
+    "messages beside their prompt": ({"prompt": "Hi?", "messages": CHAT}, "openai: messages=messages", PAIR),
+    "open messages and a response": (
+        {"messages": [USER], "response": "No."},
+        "prompt_response: prompt=messages response=response",
+        PAIR,
+    ),
+    "sharegpt": (
+        {"conversations": [{"from": "human", "value": "Hi?"}, {"from": "gpt", "value": "No."}]},
+        "sharegpt: messages=conversations",
+        PAIR,
+    ),
+    "sharegpt with a system turn": (
+        {
+            "conversations": [
+                {"from": "system", "value": "Be terse."},
+                {"from": "human", "value": "Hi?"},
+                {"from": "gpt", "value": "No."},
+            ]
+        },
+        "sharegpt: messages=conversations",
+        UNDER_SYSTEM,
+    ),
+    "alpaca": ({"instruction": "Hi?", "output": "No."}, "alpaca: instruction=instruction output=output", PAIR),
+    "alpaca with input": (
+        {"instruction": "Add.", "input": "1 2", "output": "3"},
+        "alpaca: instruction=instruction output=output input=input",
+        (Turn("user", "Add.\n\n1 2"), Turn("assistant", "3")),
+    ),
+    "alpaca with empty input": (
+        {"instruction": "Hi?", "input": "", "response": "No."},
+        "alpaca: instruction=instruction output=response input=input",
+        PAIR,
+    ),
+    "alpaca with a system prompt": (
+        {"system": "Be terse.", "instruction": "Hi?", "output": "No."},
+        "alpaca: instruction=instruction output=output system=system",
+        UNDER_SYSTEM,
+    ),
+    "prompt and response": (
+        {"prompt": "Hi?", "response": "No."},
+        "prompt_response: prompt=prompt response=response",
+        PAIR,
+    ),
+    "question and answer": (
+        {"question": "Hi?", "answer": "No."},
+        "prompt_response: prompt=question response=answer",
+        PAIR,
+    ),
+    "input and model output": (
+        {"input": "Hi?", "model_output": "No."},
+        "prompt_response: prompt=input response=model_output",
+        PAIR,
+    ),
+    "system prompt column": (
+        {"system_prompt": "Be terse.", "prompt": "Hi?", "response": "No."},
+        "prompt_response: prompt=prompt response=response system=system_prompt",
+        UNDER_SYSTEM,
+    ),
+    "empty system prompt": (
+        {"system": "", "prompt": "Hi?", "response": "No."},
+        "prompt_response: prompt=prompt response=response system=system",
+        PAIR,
+    ),
+    "empty prompt": ({"prompt": "", "response": "No."}, "prompt_response: prompt=prompt response=response", BARE),
+    "null prompt": ({"prompt": None, "response": "No."}, "prompt_response: prompt=prompt response=response", BARE),
+    "prompt of messages": (
+        {"prompt": [USER], "completion": [ASSISTANT]},
+        "prompt_response: prompt=prompt response=completion",
+        PAIR,
+    ),
+    "prompt of hh": (
+        {"prompt": "\n\nHuman: Hi?\n\nAssistant:", "response": "No."},
+        "prompt_response: prompt=prompt response=response",
+        PAIR,
+    ),
+    "prompt of role tokens": (
+        {"prompt": "<|system|>Be terse.<|user|>Hi?<|assistant|>", "response": "No."},
+        "prompt_response: prompt=prompt response=response",
+        UNDER_SYSTEM,
+    ),
+    "numbers": (
+        {"prompt": 12, "response": 3.5},
+        "prompt_response: prompt=prompt response=response",
+        (Turn("user", "12"), Turn("assistant", "3.5")),
+    ),
+    "hh": ({"text": HH}, "hh: text=text", PAIR),
+    "hh transcript": ({"transcript": HH}, "hh: text=transcript", PAIR),
+    "role tokens": ({"text": "<|user|>Hi?<|assistant|>No."}, "role_tokens: text=text", PAIR),
+    "role tokens on lines": (
+        {"text": "<s><|system|>\nBe terse.</s>\n<|user|>\nHi?<|end|>\n<|assistant|>\nNo.<|endoftext|>\n"},
+        "role_tokens: text=text",
+        UNDER_SYSTEM,
+    ),
+    "chatml": (
+        {"text": "<|im_start|>user\nHi?<|im_end|>\n<|im_start|>assistant\nNo.<|im_end|>\n"},
+        "role_tokens: text=text",
+        PAIR,
+    ),
+    "llama headers": (
+        {
+            "text": "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\nNo.<|eot_id|>"
+        },
+        "role_tokens: text=text",
+        PAIR,
+    ),
+    "reply": ({"response": "No."}, "reply: response=response", BARE),
+    "reply under text": ({"id": 3, "text": "No."}, "reply: response=text", BARE),
+    "reply of role tokens": ({"output": "<|user|>Hi?<|assistant|>No."}, "reply: response=output", PAIR),
+    "empty reply": ({"reply": ""}, "reply: response=reply", (Turn("assistant", ""),)),
+}
+
+
+@pytest.mark.parametrize(("fields", "shown", "turns"), LAYOUTS.values(), ids=LAYOUTS)
+def test_a_layout_is_recognised_and_read(fields: Fields, shown: str, turns: tuple[Turn, ...]) -> None:
+    """The user is shown which columns were taken; the turns are what was written."""
+    assert str(detect(fields)) == shown
+    assert turns_of(fields) == turns
+
+
+PAIRS: Mapping[str, Fields] = {
+    "hh": {"chosen": HH, "rejected": HH.replace("No.", "Yes.")},
+    "messages": {"chosen": CHAT, "rejected": [USER, {**ASSISTANT, "content": "Yes."}]},
+    "messages beside their prompt": {
+        "prompt": "Hi?",
+        "chosen": CHAT,
+        "rejected": [USER, {**ASSISTANT, "content": "Yes."}],
+    },
+    "prompt and messages": {"prompt": [USER], "chosen": [ASSISTANT], "rejected": [{**ASSISTANT, "content": "Yes."}]},
+    "prompt and bare replies": {"prompt": "Hi?", "chosen": "No.", "rejected": "Yes."},
+    "prompt and one message": {"question": "Hi?", "chosen": ASSISTANT, "rejected": {**ASSISTANT, "content": "Yes."}},
+}
+
+
+@pytest.mark.parametrize("fields", PAIRS.values(), ids=PAIRS)
+def test_both_sides_of_a_preference_pair_are_read(fields: Fields) -> None:
+    """The side is kept; the prompt stands before bare replies only once."""
+    chosen, rejected = read(fields)
+    assert (chosen.side, chosen.turns) == ("chosen", PAIR)
+    assert (rejected.side, rejected.turns) == ("rejected", (PAIR[0], Turn("assistant", "Yes.")))
+    assert detect(fields).name == "preference"
+
+
+@pytest.mark.parametrize(
+    ("side", "kept"), [("chosen", "chosen"), ("rejected", "rejected"), ("left", None), (None, None)]
+)
+def test_a_side_column_is_kept_where_it_names_a_side(side: str | None, kept: str | None) -> None:
+    """A column of that name may mean anything else."""
+    (conversation,) = read({"messages": CHAT, "side": side})
+    assert conversation.side == kept
+
+
+def test_the_row_is_kept() -> None:
+    """A verdict is traced back by position."""
+    (conversation,) = read({"messages": CHAT})
+    assert (conversation.row_id, conversation.turn) == (7, 0)
+
+
+class TestJudgedTurns:
+    """The last assistant turn is judged, or each of them."""
+
+    FIELDS: Fields = {"messages": [*CHAT, USER, {"role": "assistant", "content": "Yes."}, USER]}  # noqa: RUF012  # never changed
+
+    def test_the_last_reply_is_judged_and_what_follows_it_dropped(self) -> None:
+        """A trailing user turn waits for a reply that is not there."""
+        (conversation,) = read(self.FIELDS)
+        assert (conversation.reply, conversation.turn, len(conversation.turns)) == ("Yes.", 1, 4)
+
+    def test_all_replies_are_judged_in_their_own_context(self) -> None:
+        """Each has the turns before it; turns count from 0."""
+        first, second = detect(self.FIELDS).conversations(row(self.FIELDS), turns="all")
+        assert (first.turn, first.turns) == (0, PAIR)
+        assert (second.turn, second.turns) == (1, (*PAIR, Turn("user", "Hi?"), Turn("assistant", "Yes.")))
+
+    def test_thinking_is_kept_of_the_judged_reply_and_dropped_from_the_context(self) -> None:
+        """What a model thought two turns ago was never seen by anybody."""
+        messages = [
+            USER,
+            {"role": "assistant", "content": "<think>one</think>No."},
+            USER,
+            {"role": "assistant", "content": "<think>three</think>Yes.", "reasoning_content": "two"},
+        ]
+        first, second = detect({"messages": messages}).conversations(row({"messages": messages}), turns="all")
+        assert (first.reply, first.reasoning) == ("No.", "one")
+        assert (second.reply, second.reasoning) == ("Yes.", "two\n\nthree")
+        assert second.turns[1] == Turn("assistant", "No.")
+
+    def test_thinking_may_be_a_part_or_a_field(self) -> None:
+        """A reply cut while it thought has no content, and is empty."""
+        part = {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "No."}],
+        }
+        (conversation,) = read({"messages": [USER, part]})
+        assert (conversation.reply, conversation.reasoning) == ("No.", "hm")
+        (conversation,) = read({"messages": [USER, {"role": "assistant", "content": None, "reasoning": "hm"}]})
+        assert (conversation.reply, conversation.reasoning) == ("", "hm")
+
+    def test_what_a_user_wrote_is_no_thinking(self) -> None:
+        """Only the assistant's turns are cleaned."""
+        assert turns_of({"prompt": "<think>a</think>b", "response": "No."})[0].content == "<think>a</think>b"
+
+
+class TestNaming:
+    """A layout may be named, and its columns too."""
+
+    @pytest.mark.parametrize(
+        ("fields", "overrides", "shown"),
+        [
+            ({"q": "a", "a": "b"}, {"prompt": "q", "response": "a"}, "prompt_response: prompt=q response=a"),
+            ({"log": CHAT, "text": "x"}, {"messages": "log"}, "openai: messages=log"),
+            ({"log": HH, "text": "x"}, {"text": "log"}, "hh: text=log"),
+            ({"log": "No.", "prompt": "x"}, {"text": "log"}, "reply: text=log"),
+            ({"a": "x", "b": "y"}, {"chosen": "a", "rejected": "b"}, "preference: chosen=a rejected=b"),
+            (
+                {"question": "x", "gold": "y", "gen": "z"},
+                {"response": "gen"},
+                "prompt_response: prompt=question response=gen",
+            ),
+            ({"gen": "z"}, {"response": "gen"}, "reply: response=gen"),
+        ],
+    )
+    def test_columns_that_are_named_are_taken(self, fields: Fields, overrides: dict[str, str], shown: str) -> None:
+        """The layout is still found by the values."""
+        assert str(detect(fields, overrides)) == shown
+
+    @pytest.mark.parametrize("name", LAYOUT_NAMES)
+    def test_a_layout_that_is_named_knows_its_columns_after_its_first_row(self, name: str) -> None:
+        """Every name can be given."""
+        fields = next((fields for fields, shown, _ in LAYOUTS.values() if shown.startswith(f"{name}:")), PAIRS["hh"])
+        layout = named(name)
+        assert layout.columns == {}
+        assert layout.bound(fields) == detect(fields)
+        assert read(fields, layout) == read(fields)
+
+    def test_a_name_wins_over_what_the_columns_show(self) -> None:
+        """A transcript in `text` may be meant as a bare reply."""
+        fields: Fields = {"prompt": "Hi?", "response": "No.", "text": "other"}
+        assert str(named("reply", {"text": "text"}).bound(fields)) == "reply: text=text"
+
+    def test_an_unknown_name_lists_the_known_ones(self) -> None:
+        """All layouts are named."""
+        with pytest.raises(LayoutError, match=r"no layout 'chatml'; use one of preference, prompt_response, openai"):
+            named("chatml")
+
+    @pytest.mark.parametrize(
+        ("name", "overrides", "message"),
+        [
+            (None, {"prompt": "q"}, "no column 'q'; the columns are prompt, response"),
+            ("openai", {"messages": "chat"}, "no column 'chat'; the columns are prompt, response"),
+            (None, {"message": "prompt"}, "a conversation has no part 'message'; name a column for one of chosen"),
+            ("openai", {}, r"fit not the layout 'openai'; .* openai .messages."),
+            (None, {"chosen": "prompt"}, "with chosen=prompt, fit no layout"),
+        ],
+        ids=["column", "column of a named one", "part", "named", "pair"],
+    )
+    def test_what_does_not_fit_is_said_with_the_columns_met(
+        self, name: str | None, overrides: dict[str, str], message: str
+    ) -> None:
+        """The message says what was met and what would be right."""
+        fields: Fields = {"prompt": "Hi?", "response": "No."}
+        with pytest.raises(LayoutError, match=message):
+            detect(fields, overrides) if name is None else named(name, overrides).bound(fields)
+
+    def test_a_part_that_a_layout_does_not_have_is_refused_at_once(self) -> None:
+        """Before any file is read."""
+        with pytest.raises(LayoutError, match=r"the layout 'openai' has no part 'prompt'; .* messages, side"):
+            named("openai", {"prompt": "q"})
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"id": 1}, {"prompt": "Only a prompt."}, {}, {"answers": {"text": ["a"]}, "question": "b"}],
+        ids=["id", "prompt", "nothing", "squad"],
+    )
+    def test_columns_that_fit_no_layout_are_listed(self, fields: Fields) -> None:
+        """A prompt without a reply has nothing to judge."""
+        with pytest.raises(LayoutError, match=r"fit no layout; a layout needs columns for its parts: preference"):
+            detect(fields)
+
+
+class TestParseText:
+    """A plain string is accepted where a conversation is."""
+
+    def test_role_tokens_make_turns(self) -> None:
+        """The field's format has no newlines between turns."""
+        conversation = parse_text("<|system|>Be terse.<|user|>Hi?<|assistant|><think>hm</think>No.<|user|>Why?")
+        assert conversation.turns == UNDER_SYSTEM
+        assert conversation.reasoning == "hm"
+
+    @pytest.mark.parametrize(
+        "text",
+        ["No.", "", "The token <|assistant|> opens a turn.", "Human: is a word"],
+        ids=["plain", "empty", "token", "hh"],
+    )
+    def test_any_other_text_is_a_bare_reply(self, text: str) -> None:
+        """A reply that quotes a token is still one reply."""
+        assert parse_text(text).turns == (Turn("assistant", text),)
+
+    def test_a_text_without_a_reply_is_an_error(self) -> None:
+        """There is nothing to judge."""
+        with pytest.raises(RowError, match=r"^text: no assistant turn"):
+            parse_text("<|user|>Hi?")

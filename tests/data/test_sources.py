@@ -1,0 +1,419 @@
+"""Sources stream rows from files, folders, patterns, standard input, the hub and the bundled example."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from demur.data.sources import BrokenRow, Row, open_source
+from demur.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+ROWS: list[dict[str, object]] = [
+    {"prompt": "How tall is Everest?", "response": "8,849 m."},
+    {"prompt": "Say “hi”", "response": "hi, with a comma\nand a new line"},
+    {"prompt": "你好", "response": "No."},
+]
+
+
+def jsonl(rows: Sequence[object]) -> bytes:
+    """Write one JSON value a line."""
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+
+
+def delimited(rows: Sequence[Mapping[str, object]], delimiter: str) -> bytes:
+    """Write a header and a line for each row."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
+    """Write a Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows)), sink)
+    return sink.getvalue()
+
+
+def zstd(content: bytes) -> bytes:
+    """Pack as one zstd frame, as a stream is packed."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
+
+
+def fields_of(spec: Path | str) -> list[dict[str, object]]:
+    """Read the fields of all rows, none of which may be broken."""
+    rows = list(open_source(str(spec)).rows())
+    assert all(isinstance(row, Row) for row in rows)
+    return [dict(row.fields) for row in rows if isinstance(row, Row)]
+
+
+def broken(spec: Path | str) -> list[BrokenRow]:
+    """Read the broken rows."""
+    return [row for row in open_source(str(spec)).rows() if isinstance(row, BrokenRow)]
+
+
+CONTENTS = {
+    "a.jsonl": jsonl(ROWS),
+    "a.ndjson": jsonl(ROWS),
+    "array.json": json.dumps(ROWS, indent=2).encode(),
+    "object.json": json.dumps({"version": 1, "data": ROWS}).encode(),
+    "pretty_object.json": json.dumps({"version": 1, "data": ROWS}, indent=2).encode(),
+    "lines.json": jsonl(ROWS),
+    "a.csv": delimited(ROWS, ","),
+    "semicolons.csv": delimited(ROWS, ";"),
+    "a.tsv": delimited(ROWS, "\t"),
+    "a.parquet": parquet(ROWS),
+}
+
+
+class TestKinds:
+    """Every supported ending gives the same rows."""
+
+    @pytest.mark.parametrize("name", CONTENTS)
+    def test_each_kind_gives_the_rows_that_were_written(self, tmp_path: Path, name: str) -> None:
+        """Fields are equal, positions count from 0."""
+        (tmp_path / name).write_bytes(CONTENTS[name])
+        rows = list(open_source(str(tmp_path / name)).rows())
+        assert [row.position for row in rows] == [0, 1, 2]
+        assert fields_of(tmp_path / name) == ROWS
+
+    @pytest.mark.parametrize("name", [name for name in CONTENTS if name != "a.parquet"])
+    @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd), (".zstd", zstd)])
+    def test_each_kind_but_parquet_may_be_packed(
+        self, tmp_path: Path, name: str, ending: str, pack: Callable[[bytes], bytes]
+    ) -> None:
+        """Gzip and zstd are unpacked by ending."""
+        (tmp_path / (name + ending)).write_bytes(pack(CONTENTS[name]))
+        assert fields_of(tmp_path / (name + ending)) == ROWS
+
+    @pytest.mark.parametrize("name", ["a.jsonl", "array.json", "a.csv", "a.tsv"])
+    def test_a_byte_order_mark_is_no_content(self, tmp_path: Path, name: str) -> None:
+        """Windows programs write U+FEFF at the beginning of UTF-8 files."""
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + CONTENTS[name])
+        assert fields_of(tmp_path / name) == ROWS
+
+    def test_endings_are_read_in_any_case(self, tmp_path: Path) -> None:
+        """`.JSONL` is `.jsonl`."""
+        (tmp_path / "A.JSONL").write_bytes(jsonl(ROWS))
+        assert fields_of(tmp_path / "A.JSONL") == ROWS
+
+    def test_joined_gzip_files_are_read_to_the_end(self, tmp_path: Path) -> None:
+        """`cat a.gz b.gz` is a gzip file of two members."""
+        (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(jsonl(ROWS[:1])) + gzip.compress(jsonl(ROWS[1:])))
+        assert fields_of(tmp_path / "a.jsonl.gz") == ROWS
+
+    def test_one_conversation_in_a_json_file_is_one_row(self, tmp_path: Path) -> None:
+        """A list of turns inside an object is no table."""
+        row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+        (tmp_path / "a.json").write_text(json.dumps(row, indent=1))
+        assert fields_of(tmp_path / "a.json") == [row]
+
+    def test_a_string_is_a_row_with_a_text(self, tmp_path: Path) -> None:
+        """A JSON string a line is a reply or role-token text a line."""
+        (tmp_path / "a.jsonl").write_bytes(jsonl(["<|user|>a<|assistant|>b", "No."]))
+        assert fields_of(tmp_path / "a.jsonl") == [{"text": "<|user|>a<|assistant|>b"}, {"text": "No."}]
+
+    def test_a_lone_surrogate_becomes_the_replacement_character(self, tmp_path: Path) -> None:
+        r"""`"\ud800"` is valid JSON that cannot be encoded; a pair is a character and stays."""
+        (tmp_path / "a.jsonl").write_bytes(b'{"a\\udfff": ["x\\ud800y", {"b": "\\ud83d\\ude00"}]}\n')
+        assert fields_of(tmp_path / "a.jsonl") == [{"a\ufffd": ["x\ufffdy", {"b": "😀"}]}]
+
+    @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.json", "a.parquet"])
+    def test_a_reply_of_two_megabytes_is_read_whole(self, tmp_path: Path, name: str) -> None:
+        """No reader cuts large cells, and the process keeps its own limit on CSV cells."""
+        limit = csv.field_size_limit()
+        rows = [{"response": "word " * 400_000}]
+        writers = {"a.jsonl": jsonl(rows), "a.csv": delimited(rows, ","), "a.json": jsonl(rows)}
+        (tmp_path / name).write_bytes(writers.get(name, parquet(rows)))
+        assert fields_of(tmp_path / name) == rows
+        assert csv.field_size_limit() == limit
+
+
+class TestPlaces:
+    """A source is one file, many, standard input, or the example."""
+
+    def test_a_folder_gives_all_its_files_sorted(self, tmp_path: Path) -> None:
+        """Positions run through; hidden, private, empty and foreign files are left out."""
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub" / "b.csv").write_bytes(CONTENTS["a.csv"])
+        (tmp_path / "a.jsonl").write_bytes(CONTENTS["a.jsonl"])
+        for name in (".hidden.jsonl", "_private.jsonl", "README.md"):
+            (tmp_path / name).write_text("no data")
+        (tmp_path / "empty.jsonl").touch()
+        rows = list(open_source(str(tmp_path)).rows())
+        assert [row.position for row in rows] == list(range(6))
+        assert [row.where for row in rows if isinstance(row, Row)] == [
+            *(f"{tmp_path}/a.jsonl:{line}" for line in (1, 2, 3)),
+            # The second row of the table has two lines.
+            *(f"{tmp_path}/sub/b.csv:{line}" for line in (2, 3, 5)),
+        ]
+
+    def test_a_pattern_gives_the_files_that_match(self, tmp_path: Path) -> None:
+        """Foreign files among the matches are left out."""
+        for name in ("a-1.jsonl", "a-2.jsonl", "b.jsonl", "a.md"):
+            (tmp_path / name).write_bytes(jsonl([{"name": name}]))
+        assert fields_of(tmp_path / "a*") == [{"name": "a-1.jsonl"}, {"name": "a-2.jsonl"}]
+
+    def test_a_file_whose_name_looks_like_a_pattern_is_a_file(self, tmp_path: Path) -> None:
+        """What exists is taken literally."""
+        (tmp_path / "a[1].jsonl").write_bytes(jsonl(ROWS))
+        assert fields_of(tmp_path / "a[1].jsonl") == ROWS
+
+    @pytest.mark.parametrize("content", [jsonl(ROWS), json.dumps(ROWS, indent=1).encode()], ids=["lines", "array"])
+    def test_a_hyphen_is_standard_input(self, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+        """JSON Lines and JSON are told apart; how much is read cannot be known."""
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        source = open_source("-")
+        rows = list(source.rows())
+        assert [row.fields for row in rows if isinstance(row, Row)] == ROWS
+        assert source.fraction_read is None
+        assert source.fingerprint() == "stdin"
+
+    def test_empty_standard_input_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing to read is not an empty result."""
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
+        with pytest.raises(SourceError, match="'-' holds no rows"):
+            list(open_source("-").rows())
+
+    def test_the_example_is_bundled_without_its_answers(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`labels.jsonl` is the answer key of the example, not data."""
+        monkeypatch.chdir(tmp_path)
+        files = {row.file for row in open_source("example").rows() if isinstance(row, Row)}
+        assert "example/prompts.csv" in files
+        assert "example/labels.jsonl" not in files
+
+    def test_a_folder_named_example_comes_before_the_bundled_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The user's own data wins."""
+        monkeypatch.chdir(tmp_path)
+        Path("example").mkdir()
+        Path("example/labels.jsonl").write_bytes(jsonl(ROWS))
+        assert fields_of("example") == ROWS
+
+
+class TestBrokenRows:
+    """A row that cannot be read takes its position, says where and why, and stops nothing."""
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            (b'{"a": 1', "not JSON"),
+            (b"[1, 2]", "a row is list"),
+            (b"42", "a row is int"),
+            (b'{"a": "\xff"}', "not UTF-8 .byte 0xff at 7."),
+            (b'{"a": "x\x00y"}', "Invalid control character"),
+            (b"[" * 100_000, "cannot be read"),
+            (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
+        ],
+        ids=["cut", "array", "number", "latin-1", "nul", "nested", "long number"],
+    )
+    def test_a_broken_line_is_one_broken_row(self, tmp_path: Path, line: bytes, message: str) -> None:
+        """Blank lines count as lines, but not as rows."""
+        (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS[:1]) + b"\n" + line + b"\n" + jsonl(ROWS[1:]))
+        rows = list(open_source(str(tmp_path / "a.jsonl")).rows())
+        assert [type(row) for row in rows] == [Row, BrokenRow, Row, Row]
+        (row,) = broken(tmp_path / "a.jsonl")
+        assert row.position == 1
+        assert row.error.reason == "unreadable_row"
+        assert row.error.where == f"{tmp_path}/a.jsonl:3"
+        with pytest.raises(SourceError, match=message):
+            raise row.error
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            (b"a,b,c", "3 cells, 2 in the header"),
+            (b"a", "1 cells, 2 in the header"),
+            (b"a,\x00", "a NUL byte"),
+            (b"a,caf\xe9", "not UTF-8 .0xe9."),
+            (b'a,"b" c', "check the quotes"),
+        ],
+        ids=["too many", "too few", "nul", "latin-1", "quotes"],
+    )
+    def test_a_broken_table_row_is_one_broken_row(self, tmp_path: Path, line: bytes, message: str) -> None:
+        """The rows before and after it are read."""
+        (tmp_path / "a.csv").write_bytes(b"prompt,response\r\na,b\r\n" + line + b"\r\nc,d\r\n")
+        rows = list(open_source(str(tmp_path / "a.csv")).rows())
+        assert [type(row) for row in rows] == [Row, BrokenRow, Row]
+        (row,) = broken(tmp_path / "a.csv")
+        assert row.error.where == f"{tmp_path}/a.csv:3"
+        with pytest.raises(SourceError, match=message):
+            raise row.error
+
+    def test_a_quote_that_is_never_closed_is_said(self, tmp_path: Path) -> None:
+        """Else it would swallow the rest of the file without a word."""
+        (tmp_path / "a.csv").write_bytes(b'prompt,response\na,b\nc,"d\ne,f\n')
+        (row,) = broken(tmp_path / "a.csv")
+        assert row.error.where == f"{tmp_path}/a.csv:3"
+
+    def test_an_item_of_an_array_that_is_no_object_is_broken(self, tmp_path: Path) -> None:
+        """The number of the item stands for the line."""
+        (tmp_path / "a.json").write_text(json.dumps([ROWS[0], 7, ROWS[1]]))
+        (row,) = broken(tmp_path / "a.json")
+        assert (row.position, row.error.where) == (1, f"{tmp_path}/a.json:2")
+
+    def test_a_damaged_text_in_parquet_costs_its_row(self, tmp_path: Path) -> None:
+        """Parquet does not check its strings."""
+        texts = pa.array([b"a", b"\xff", b"c"], pa.binary()).view(pa.string())
+        pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+        rows = list(open_source(str(tmp_path / "a.parquet")).rows())
+        assert [type(row) for row in rows] == [Row, BrokenRow, Row]
+
+
+class TestErrors:
+    """A source that cannot be read says what was met and what would be right."""
+
+    def test_a_missing_file_names_what_is_near(self, tmp_path: Path) -> None:
+        """A slip of the finger is pointed out."""
+        (tmp_path / "chats.jsonl").write_bytes(jsonl(ROWS))
+        with pytest.raises(SourceError, match=r"did you mean 'chats\.jsonl'"):
+            open_source(str(tmp_path / "chat.jsonl"))
+
+    def test_a_missing_file_with_nothing_near_says_what_is_there(self, tmp_path: Path) -> None:
+        """The folder's files are named, but not all of them."""
+        for number in range(7):
+            (tmp_path / f"part-{number}.jsonl").touch()
+        with pytest.raises(SourceError, match=r"it holds part-0\.jsonl, .* and 2 more"):
+            open_source(str(tmp_path / "zebra"))
+
+    def test_a_missing_folder_is_named_with_the_place_seen_from(self) -> None:
+        """Relative paths go wrong by the working folder."""
+        with pytest.raises(SourceError, match=r"there is no folder 'nowhere' seen from '.+'"):
+            open_source("nowhere/a.jsonl")
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            ("a.jsonl", b"", r"is empty \(0 bytes\)"),
+            ("a.jsonl", b"\n \n", "holds no rows"),
+            ("a.json", b"[]", "holds no rows"),
+            ("a.csv", b"prompt,response\n", "holds no rows"),
+            ("a.parquet", parquet(ROWS)[:0] + parquet([{"a": 1}])[:40], "damaged"),
+            ("a.parquet", jsonl(ROWS), "damaged"),
+            ("a.jsonl.gz", gzip.compress(os.urandom(5000))[:2000], "cannot be read as gzip"),
+            ("a.jsonl.gz", jsonl(ROWS), "cannot be read as gzip"),
+            ("a.jsonl.zst", zstd(os.urandom(5000))[:2000], "cannot be read as zstd"),
+            ("a.jsonl.zst", jsonl(ROWS), "cannot be read as zstd"),
+            ("a.jsonl", b"\x89PNG\r\n\x1a\n\xff\xd8\n" * 200, "none of its first 100 rows can be read"),
+            ("a.jsonl", b"just some prose\n", "none of its first 1 rows can be read"),
+            ("a.jsonl", jsonl(ROWS).decode().encode("utf-16"), "UTF-16; save it as UTF-8"),
+            ("a.json", b'[{"a": 1},\n {"a": }]', r"a\.json:2: not JSON"),
+            ("a.json", b"[" * 100_000, "JSON that cannot be read"),
+            ("a.json", b'["\xff"]', "not UTF-8 .byte 0xff at 2."),
+            ("a.json", b"3", "holds 3; give an array"),
+            ("a.json", b'{"train": [{"a": 1}], "test": [{"a": 2}]}', "several lists of objects .train, test."),
+            ("a.csv", b"\x00\x01\x02,\x03\n1,2\n", "the header holds a NUL byte"),
+            ("a.csv", b"caf\xe9,b\n1,2\n", "the header holds bytes that are not UTF-8"),
+            ("a.csv", b'"a"b,c\n', "the header is not a row of cells"),
+            ("a.csv", b"a,a\n1,2\n", "names 'a' twice"),
+            ("a.txt", b"No.\n", r"ending '\.txt' is not supported; give \.jsonl"),
+            ("a.parquet.gz", gzip.compress(parquet(ROWS)), "not supported"),
+            ("a", b"{}\n", "ending '' is not supported"),
+        ],
+    )
+    def test_a_file_without_rows_is_an_error(self, tmp_path: Path, name: str, content: bytes, message: str) -> None:
+        """Empty, damaged, garbage and unsupported files are told apart."""
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SourceError, match=message):
+            list(open_source(str(tmp_path / name)).rows())
+
+    def test_a_folder_without_data_is_an_error(self, tmp_path: Path) -> None:
+        """The supported endings are listed."""
+        (tmp_path / "README.md").touch()
+        with pytest.raises(SourceError, match=r"no file to read in the folder .* put \.jsonl"):
+            open_source(str(tmp_path))
+
+    @pytest.mark.parametrize(("pattern", "message"), [("*.xyz", "nothing matches"), ("*", "no match of")])
+    def test_a_pattern_without_data_is_an_error(self, tmp_path: Path, pattern: str, message: str) -> None:
+        """No match and no match that can be read are told apart."""
+        (tmp_path / "README.md").touch()
+        with pytest.raises(SourceError, match=message):
+            open_source(str(tmp_path / pattern))
+
+    def test_a_file_that_may_not_be_read_is_an_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Said at opening, before anything is judged."""
+        (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS))
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(SourceError, match="no permission to read"):
+            open_source(str(tmp_path / "a.jsonl"))
+
+    def test_a_folder_that_may_not_be_listed_is_an_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A folder that is passed over in silence would be rows that are missing."""
+
+        def refuse(path: Path) -> None:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(os, "scandir", refuse)
+        with pytest.raises(SourceError, match="no permission to list"):
+            open_source(str(tmp_path))
+
+    @pytest.mark.parametrize("spec", ["x" * 5000, "folder/" * 2000], ids=["name", "path"])
+    def test_a_name_that_cannot_be_one_is_an_error(self, spec: str) -> None:
+        """The system's own words are passed on."""
+        with pytest.raises(SourceError, match=r"cannot look at .*too long"):
+            open_source(spec)
+
+    def test_a_few_broken_rows_in_one_file_of_many_stop_nothing(self, tmp_path: Path) -> None:
+        """Only a whole source without a readable row, or a hundred broken rows in front, are hopeless."""
+        (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS))
+        (tmp_path / "b.jsonl").write_bytes(b"prose\n" * 99)
+        assert len(broken(tmp_path)) == 99
+        (tmp_path / "b.jsonl").write_bytes(b"prose\n" * 100)
+        with pytest.raises(SourceError, match="none of its first 100 rows"):
+            broken(tmp_path)
+
+
+class TestProgress:
+    """A source knows how far it has come, and what it is known by."""
+
+    @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.csv", "a.parquet", "a.json"])
+    def test_the_fraction_read_grows_from_nothing_to_one(self, tmp_path: Path, name: str) -> None:
+        """A progress bar needs a fraction that never falls."""
+        rows: list[dict[str, object]] = [{"text": os.urandom(2000).hex()} for _ in range(1000)]
+        writers = {"a.csv": delimited(rows, ","), "a.parquet": parquet(rows), "a.json": json.dumps(rows).encode()}
+        content = writers.get(name, jsonl(rows))
+        (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith(".gz") else content)
+        source = open_source(str(tmp_path))
+        assert source.fraction_read == 0.0
+        fractions = [fraction for _ in source.rows() if (fraction := source.fraction_read) is not None]
+        assert fractions == sorted(fractions)
+        assert 0.0 < fractions[0] < fractions[len(fractions) // 2] < fractions[-1] <= 1.0
+        assert source.fraction_read == 1.0
+
+    def test_a_limit_reads_so_many_rows(self, tmp_path: Path) -> None:
+        """Broken rows count; a limit of 0 is no error."""
+        (tmp_path / "a.jsonl").write_bytes(b"prose\n" + jsonl(ROWS))
+        source = open_source(str(tmp_path / "a.jsonl"))
+        assert [type(row) for row in source.rows(limit=2)] == [BrokenRow, Row]
+        assert list(source.rows(limit=0)) == []
+        assert len(list(source.rows())) == 4
+
+    def test_the_fingerprint_follows_content_and_names(self, tmp_path: Path) -> None:
+        """Moving a folder keeps it; changing or renaming a file does not."""
+        for folder in ("one", "two"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "a.jsonl").write_bytes(jsonl(ROWS))
+        first = open_source(str(tmp_path / "one")).fingerprint()
+        assert first == open_source(str(tmp_path / "two")).fingerprint()
+        (tmp_path / "two" / "a.jsonl").rename(tmp_path / "two" / "b.jsonl")
+        assert first != open_source(str(tmp_path / "two")).fingerprint()
+        (tmp_path / "one" / "a.jsonl").write_bytes(jsonl([*ROWS[:-1], {"prompt": "你好", "response": "On."}]))
+        assert first != open_source(str(tmp_path / "one")).fingerprint()
