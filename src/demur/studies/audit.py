@@ -1,0 +1,120 @@
+"""Audit a data set: label every reply, count, and keep what is worth reading."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import weakref
+from dataclasses import asdict, is_dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demur.errors import OutputError
+from demur.studies.findings import Audit, open_audit
+from demur.studies.folder import AuditFolder
+from demur.studies.inputs import ReadingOptions, open_input
+from demur.studies.progress import Progress
+from demur.studies.run import CHUNK, Run
+from demur.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from demur.conversation import Conversation
+    from demur.data.shapes import Turns
+    from demur.data.sources import Source
+    from demur.studies.inputs import Input
+    from demur.verdict import Labeler
+
+__all__ = ["Audit", "Progress", "audit"]
+
+_FORMAT = 1
+_HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
+
+
+def audit(  # noqa: PLR0913  # each is one option of the command line
+    source: str | Path | Source | Iterable[Conversation | str],
+    *,
+    labeler: Labeler,
+    taxonomy: Taxonomy | None = None,
+    out: Path | str | None = None,
+    limit: int | None = None,
+    layout: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    turns: Turns = "last",
+    strict: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Audit:
+    """Label every reply of a source, and say what it holds.
+
+    Verdicts are written chunk by chunk, and memory does not grow with the rows. A run that is interrupted keeps the
+    finished chunks; the same call with `resume` goes on after them and ends with the same bytes.
+
+    Args:
+        source: What `open_source` opens, an open source, or conversations.
+        labeler: Classifier, judge, keyword list or recorded labels.
+        taxonomy: What the labels are in; None for the labeler's own, or else the shipped one.
+        out: Folder for the results; None for a temporary one that goes with the returned audit.
+        limit: How many rows to read.
+        layout: Name of the layout; None to find it for each file.
+        fields: Columns by part, where they are not the usual ones.
+        turns: Whether the last assistant turn of a row is judged, or `all` of them.
+        strict: Raise on the first row that cannot be read, instead of counting it as unscored.
+        resume: Go on where an earlier run into the same folder stopped; begin if there was none.
+        overwrite: Replace an audit that the folder holds.
+        progress: Told how far it has come.
+
+    Raises:
+        SourceError: The source cannot be read; with `strict`, one of its rows.
+        LayoutError: The rows fit no layout, or not the one that was named.
+        OutputError: The folder cannot be used, holds another audit, or cannot be resumed.
+    """
+    if taxonomy is None:
+        own = getattr(labeler, "taxonomy", None)
+        taxonomy = own if isinstance(own, Taxonomy) else Taxonomy.load()
+    options = ReadingOptions(limit, layout, {} if fields is None else dict(fields), turns)
+    opened = open_input(source, options)
+    folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
+    try:
+        folder.begin(_manifest(opened, labeler, taxonomy, options), resume=resume, overwrite=overwrite)
+        if not folder.is_finished:
+            Run(opened, labeler, taxonomy, folder, strict, progress).complete()
+        found = open_audit(folder.path, taxonomy)
+    except BaseException as error:
+        if out is None:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        elif folder.shards(taxonomy).finished() and not isinstance(error, OutputError):
+            error.add_note(_HOW_TO_GO_ON.format(path=folder.path))
+        raise
+    if out is None:
+        weakref.finalize(found, shutil.rmtree, folder.path, ignore_errors=True)
+    return found
+
+
+def _manifest(opened: Input, labeler: Labeler, taxonomy: Taxonomy, options: ReadingOptions) -> dict[str, Any]:
+    """Return all that decides the outcome: what is equal here gives equal bytes."""
+    describe = getattr(labeler, "describe", None)
+    thresholds = getattr(labeler, "thresholds", None)
+    manifest = {
+        "format": _FORMAT,
+        "demur": _version(),
+        "source": {"name": opened.name, "fingerprint": opened.fingerprint()},
+        "model": describe() if callable(describe) else {"name": labeler.name},
+        "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
+        "thresholds": asdict(thresholds) if is_dataclass(thresholds) and not isinstance(thresholds, type) else None,
+        "options": {**asdict(options), "chunk": CHUNK},
+    }
+    # What was written is compared with what is now: both as JSON has them, tuples and paths included.
+    plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))
+    return plain
+
+
+def _version() -> str:
+    try:
+        return metadata.version("demur")
+    except metadata.PackageNotFoundError:
+        return "unknown"

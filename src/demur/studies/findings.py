@@ -1,0 +1,188 @@
+"""Hold what an audit found, and know its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demur.errors import OutputError
+from demur.stats.composition import UNNAMED
+from demur.stats.prevalence import OperatingPoint, corrected_share
+from demur.studies.folder import AuditFolder
+from demur.studies.shards import read_tally
+from demur.studies.writing import read_object
+from demur.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from demur.stats.composition import Composition, Interval, Share
+    from demur.stats.prevalence import CorrectedShare
+    from demur.studies.highlights import Highlights
+    from demur.studies.tally import Tally
+
+__all__ = ["Audit", "open_audit"]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
+class Audit:
+    """Keep what was found in one data set.
+
+    Attributes:
+        path: Folder of the results.
+        taxonomy: What the verdicts are in.
+        tally: Counts and highlights.
+        manifest: What was audited and how: source, model, taxonomy, thresholds, options.
+        layouts: Number of files by the layout that they were read in.
+        operating_point: How often the labeler errs, as known from labelled replies; None where it is not known.
+    """
+
+    path: Path
+    taxonomy: Taxonomy
+    tally: Tally
+    manifest: Mapping[str, Any]
+    layouts: Mapping[str, int]
+    operating_point: OperatingPoint | None = None
+
+    @property
+    def composition(self) -> Composition:
+        """Return the counts over all rows."""
+        return self.tally.composition
+
+    @property
+    def highlights(self) -> Highlights:
+        """Return what is worth reading."""
+        return self.tally.highlights
+
+    @property
+    def name(self) -> str:
+        """Return the name of the source."""
+        return str(self.manifest["source"]["name"])
+
+    @property
+    def labeler(self) -> str:
+        """Return the name of whoever gave the verdicts."""
+        return str(self.manifest["model"]["name"])
+
+    @property
+    def threshold(self) -> float | None:
+        """Return the probability from which a reply refuses; None where the labeler has none."""
+        return self.tally.highlights.threshold
+
+    @property
+    def rows(self) -> int:
+        """Return the number of verdicts, the unscored among them."""
+        return self.composition.rows
+
+    @property
+    def refusals(self) -> int:
+        """Return the number of replies that refuse, in full or in part."""
+        return self.composition.refusals
+
+    @property
+    def share(self) -> float:
+        """Return refusals / scored replies, as counted; nan where nothing was scored."""
+        return self.composition.share
+
+    @property
+    def interval(self) -> Interval:
+        """Return the 95 % interval of `share`, as if every verdict were right."""
+        return self.composition.interval
+
+    @property
+    def corrected(self) -> CorrectedShare | None:
+        """Return the share as it would be without the labeler's errors; None where these are not known."""
+        at = self.operating_point
+        return None if at is None else corrected_share(self.refusals, self.composition.scored, at)
+
+    @property
+    def why_not_corrected(self) -> str | None:
+        """Say why there is no corrected share; None where there is one."""
+        corrected = self.corrected
+        return f"the error rates of {self.labeler!r} are not known" if corrected is None else corrected.undefined
+
+    @property
+    def by_category(self) -> dict[str, Share]:
+        """Return the refusals of each main kind among the scored replies."""
+        return self.composition.by_category
+
+    @property
+    def by_group(self) -> dict[str, Share]:
+        """Return the refusals of each group among the scored replies."""
+        return self.composition.by_group
+
+    def category_name(self, key: str) -> str:
+        """Return what people call a category."""
+        return "Unnamed kind" if key == UNNAMED else self.taxonomy[key].name
+
+    def table(self) -> pd.DataFrame:
+        """Return one row for each category: group, count, share of scored replies with interval, share of refusals."""
+        import pandas as pd
+
+        of_refusals = self.composition.by_category_of_refusals
+        rows = [
+            {
+                "category": key,
+                "group": UNNAMED if key == UNNAMED else self.taxonomy.group_of(key),
+                "count": share.count,
+                "share": share.share,
+                "low": share.interval.low,
+                "high": share.interval.high,
+                "share_of_refusals": of_refusals[key].share,
+            }
+            for key, share in self.by_category.items()
+        ]
+        return pd.DataFrame(rows).set_index("category")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Read all verdicts, one row for each, into memory."""
+        import pandas as pd
+
+        return pd.read_parquet(AuditFolder(self.path).verdicts)
+
+    def __repr__(self) -> str:
+        """Return the finding in one line."""
+        low, high = self.interval
+        return (
+            f"<Audit of {self.name!r}: {self.refusals:,} of {self.composition.scored:,} scored replies refuse, "
+            f"{self.share:.2%} [{low:.2%}, {high:.2%}]>"
+        )
+
+    def _repr_markdown_(self) -> str:
+        """Return a short table for notebooks."""
+        found = sorted(self.by_category.items(), key=lambda item: -item[1].count)
+        head = ["", "| kind | refusals | of scored |", "| --- | ---: | ---: |"]
+        lines = [f"| {self.category_name(key)} | {one.count:,} | {one.share:.2%} |" for key, one in found if one.count]
+        return "\n".join([f"`{repr(self)[1:-1]}`", *head, *lines])
+
+
+def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
+    """Open a finished audit.
+
+    Args:
+        folder: Where its results are.
+        taxonomy: What its verdicts are in; None for the shipped one.
+
+    Raises:
+        OutputError: There is no finished audit in the folder, it is damaged, or it is in another taxonomy.
+    """
+    place = AuditFolder(Path(folder))
+    known = Taxonomy.load() if taxonomy is None else taxonomy
+    manifest = read_object(place.manifest)
+    if not place.is_finished:
+        message = f"{str(folder)!r} holds an audit that is not finished; go on with it with --resume"
+        raise OutputError(message)
+    written = read_object(place.composition)
+    tally = read_tally(place.tally)
+    if tally.composition.fingerprint != known.fingerprint:
+        message = (
+            f"{str(folder)!r} is in taxonomy {tally.composition.fingerprint[:12]}, not in {known.name!r} "
+            f"{known.version} ({known.fingerprint[:12]}); give the taxonomy that it was made with"
+        )
+        raise OutputError(message)
+    at = written["corrected"]["operating_point"]
+    point = None if at is None else OperatingPoint(**at)
+    return Audit(Path(folder), known, tally, manifest, written["source"]["layouts"], point)

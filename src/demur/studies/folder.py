@@ -1,0 +1,137 @@
+"""Keep one audit in one folder, and refuse to mix two."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from demur.errors import OutputError
+from demur.studies.shards import Shards
+from demur.studies.writing import read_object, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["AuditFolder"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFolder:
+    """Name the files of an audit, and know whether one is there.
+
+    `manifest.json` says what is audited and how; it is written first. `shards/` holds what is finished of an audit
+    under way. `verdicts.parquet` and `tally.json` take its place at the end, and `composition.json`, written last, says
+    that all is done.
+    """
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        """Return where it says what is audited and how."""
+        return self.path / "manifest.json"
+
+    @property
+    def verdicts(self) -> Path:
+        """Return where the verdicts are, one for each row."""
+        return self.path / "verdicts.parquet"
+
+    @property
+    def tally(self) -> Path:
+        """Return where the counts and highlights are."""
+        return self.path / "tally.json"
+
+    @property
+    def composition(self) -> Path:
+        """Return where the numbers are that an audit reports."""
+        return self.path / "composition.json"
+
+    @property
+    def is_finished(self) -> bool:
+        """Tell whether the audit in it came to its end."""
+        return self.composition.is_file()
+
+    def shards(self, taxonomy: Taxonomy) -> Shards:
+        """Return the finished chunks of an audit under way."""
+        return Shards(self.path / "shards", taxonomy)
+
+    def begin(self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
+        """Make the folder ready for the audit that the manifest describes.
+
+        Raises:
+            OutputError: The folder cannot be used, holds an audit and neither flag says what to do with it, or is to be
+                resumed although something changed.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); give another with --out"
+            raise OutputError(message) from error
+        if resume and self.manifest.is_file() and not self._holds_only_a_beginning():
+            self._compare(manifest)
+            return
+        taken = [path.name for path in self._files() if path.exists()]
+        if taken and not overwrite and not self._holds_only_a_beginning():
+            message = (
+                f"{str(self.path)!r} already holds {', '.join(taken)}; go on with --resume, "
+                "replace it with --overwrite, or give another folder with --out"
+            )
+            raise OutputError(message)
+        self._clear()
+        write_json(self.manifest, manifest)
+
+    def _holds_only_a_beginning(self) -> bool:
+        """Tell whether all there is is the manifest of an audit that failed before its first chunk was done."""
+        finished = self.path / "shards" / "part-000000.json"
+        if finished.exists() or any(path.is_file() for path in self._files() if path != self.manifest):
+            return False
+        # Other tools write a manifest.json too.
+        return self.manifest.is_file() and {"source", "model", "options"} <= read_object(self.manifest).keys()
+
+    def _compare(self, manifest: Mapping[str, Any]) -> None:
+        if manifest["source"]["fingerprint"] is None:
+            message = (
+                f"{manifest['source']['name']!r} can be read only once, so nothing says that it is still the same; "
+                "put it in a file to resume, or begin anew with --overwrite"
+            )
+            raise OutputError(message)
+        changed = [
+            f"{name} was {json.dumps(was, ensure_ascii=False)} and is {json.dumps(now, ensure_ascii=False)}"
+            for name, was, now in _differences(read_object(self.manifest), manifest)
+        ]
+        if changed:
+            message = (
+                f"{str(self.path)!r} cannot be resumed, something changed: {'; '.join(changed)}. "
+                "Begin anew with --overwrite, or give another folder with --out"
+            )
+            raise OutputError(message)
+
+    def _files(self) -> tuple[Path, ...]:
+        # Composition first: an audit that is being cleared away is never taken for a finished one.
+        reports = (self.path / "report.html", self.path / "report.md")
+        return (self.composition, self.tally, self.verdicts, *reports, self.path / "shards", self.manifest)
+
+    def _clear(self) -> None:
+        try:
+            for path in self._files():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            message = f"{error.filename}: cannot be replaced ({error.strerror}); give another folder with --out"
+            raise OutputError(message) from error
+
+
+def _differences(was: object, now: object, name: str = "") -> Iterator[tuple[str, object, object]]:
+    """Yield what differs between two JSON values, by its dotted name."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in (*was, *(key for key in now if key not in was)):
+            yield from _differences(was.get(key), now.get(key), f"{name}.{key}" if name else str(key))
+    elif was != now:
+        yield name, was, now

@@ -1,0 +1,96 @@
+"""Go through a source once, chunk by chunk, from wherever an earlier run stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from demur.data.sources import BrokenRow
+from demur.stats.prevalence import OperatingPoint
+from demur.studies.inputs import chunks
+from demur.studies.progress import Meter
+from demur.studies.summary import summary
+from demur.studies.tally import Judged, Tally
+from demur.studies.writing import read_object, write_json
+from demur.verdict import Thresholds, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from demur.studies.folder import AuditFolder
+    from demur.studies.inputs import Input, Item
+    from demur.studies.progress import Progress
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Labeler
+
+__all__ = ["CHUNK", "Run"]
+
+CHUNK = 1_024
+"""Replies after which what is finished is written; an interruption costs no more than these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Go through the source once."""
+
+    opened: Input
+    labeler: Labeler
+    taxonomy: Taxonomy
+    folder: AuditFolder
+    strict: bool
+    progress: Callable[[Progress], None] | None
+
+    def complete(self) -> None:
+        """Label what is not labelled yet, and write the results."""
+        shards = self.folder.shards(self.taxonomy)
+        tally, finished = Tally.of((), self.taxonomy, threshold=self._threshold), 0
+        for stored in shards.tallies():
+            tally, finished = tally + stored, finished + 1
+        meter = Meter(self.opened, self.progress, tally.composition)
+        for number, chunk in enumerate(chunks(self._items(), CHUNK)):
+            meter.begin(len(chunk))
+            if number < finished:
+                continue
+            judged = list(self._judge(chunk, meter))
+            of_chunk = Tally.of(judged, self.taxonomy, threshold=self._threshold)
+            shards.write(number, judged, of_chunk)
+            tally += of_chunk
+        self._finish(tally)
+
+    @property
+    def _threshold(self) -> float | None:
+        thresholds = getattr(self.labeler, "thresholds", None)
+        return float(thresholds.refusal) if isinstance(thresholds, Thresholds) else None
+
+    def _items(self) -> Iterator[Item]:
+        for item in self.opened.items():
+            if self.strict and isinstance(item, BrokenRow):
+                raise item.error
+            yield item
+
+    def _judge(self, chunk: Sequence[Item], meter: Meter) -> Iterator[Judged]:
+        """Label the conversations of a chunk, with the broken rows in their places."""
+        verdicts = self.labeler.label([item for item in chunk if not isinstance(item, BrokenRow)])
+        for item in chunk:
+            verdict = Verdict.unscored(item.error.reason) if isinstance(item, BrokenRow) else next(verdicts, None)
+            if verdict is None:
+                message = f"labeler {self.labeler.name!r} gave too few verdicts; it must give one for each conversation"
+                raise ValueError(message)
+            meter.count(verdict)
+            yield Judged(item, verdict)
+
+    def _finish(self, tally: Tally) -> None:
+        """Put the results in place; composition.json comes last, so that it stands for all of them."""
+        shards, manifest = self.folder.shards(self.taxonomy), read_object(self.folder.manifest)
+        shards.join(self.folder.verdicts)
+        write_json(self.folder.tally, tally.to_json())
+        content = summary(tally, manifest, layouts=self.opened.layouts, at=self._operating_point())
+        write_json(self.folder.composition, content)
+        shards.remove()
+
+    def _operating_point(self) -> OperatingPoint | None:
+        find = getattr(self.labeler, "operating_point", None)
+        if not callable(find) or self._threshold is None:
+            return None
+        found = find(self._threshold)
+        return found if isinstance(found, OperatingPoint) else None

@@ -1,0 +1,152 @@
+"""Write verdicts as Parquet, one shard for each chunk, so that what is finished survives whatever comes."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from demur.conversation import Conversation
+from demur.errors import OutputError, TaxonomyError
+from demur.studies.tally import Tally
+from demur.studies.writing import read_object, write_json, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from demur.studies.tally import Judged
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Shards", "read_tally", "schema"]
+
+_ROW_GROUP = 65_536
+
+
+def schema(keys: Sequence[str]) -> pa.Schema:
+    """Return the columns of `verdicts.parquet`; each category has one of its own, P(kind | the reply refuses).
+
+    Raises:
+        TaxonomyError: A category is named like one of the other columns.
+    """
+    import pyarrow as pa
+
+    kinds = [pa.field(key, pa.float32()) for key in keys]
+    columns = pa.schema(
+        [
+            pa.field("row_id", pa.int64(), nullable=False),
+            pa.field("side", pa.string()),
+            pa.field("turn", pa.int32(), nullable=False),
+            pa.field("verdict", pa.string(), nullable=False),
+            pa.field("refusal_probability", pa.float64()),
+            pa.field("category", pa.string()),
+            pa.field("group", pa.string()),
+            *kinds,
+            pa.field("unscored_reason", pa.string()),
+            pa.field("further", pa.list_(pa.string())),
+        ]
+    )
+    if len(set(columns.names)) < len(columns.names):
+        taken = sorted({key for key in keys if columns.names.count(key) > 1})
+        message = f"categories {taken} are named like columns of verdicts.parquet; give them other keys"
+        raise TaxonomyError(message)
+    return columns
+
+
+class Shards:
+    """Keep the finished chunks of an audit: `part-000000.parquet`, its tally in `part-000000.json`, and so on."""
+
+    def __init__(self, folder: Path, taxonomy: Taxonomy) -> None:
+        """Name the folder; nothing is read or written yet."""
+        self._folder = folder
+        self._taxonomy = taxonomy
+
+    def finished(self) -> int:
+        """Count the finished chunks from the first on; one after a gap does not count."""
+        number = 0
+        while self._tally(number).is_file() and self._verdicts(number).is_file():
+            number += 1
+        return number
+
+    def tallies(self) -> Iterator[Tally]:
+        """Read the tallies of the finished chunks, in order.
+
+        Raises:
+            OutputError: A tally is damaged.
+        """
+        for number in range(self.finished()):
+            yield read_tally(self._tally(number))
+
+    def write(self, number: int, judged: Sequence[Judged], tally: Tally) -> None:
+        """Write a chunk; it counts as finished once its tally, which is written last, is there."""
+        import pyarrow.parquet as pq
+
+        table = _table(judged, self._taxonomy.keys)
+        with writing(self._verdicts(number)) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+        write_json(self._tally(number), tally.to_json())
+
+    def join(self, path: Path) -> None:
+        """Write all finished chunks as one file, reading one at a time."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = schema(self._taxonomy.keys)
+        with writing(path) as temporary, pq.ParquetWriter(temporary, columns, compression="zstd") as writer:
+            held: list[pa.Table] = []
+            for number in range(self.finished()):
+                held.append(pq.read_table(self._verdicts(number), schema=columns))
+                if sum(table.num_rows for table in held) >= _ROW_GROUP:
+                    writer.write_table(pa.concat_tables(held).combine_chunks())
+                    held.clear()
+            if held:
+                writer.write_table(pa.concat_tables(held).combine_chunks())
+
+    def remove(self) -> None:
+        """Remove the folder and what is in it, if it is there."""
+        if self._folder.is_dir():
+            shutil.rmtree(self._folder)
+
+    def _verdicts(self, number: int) -> Path:
+        return self._folder / f"part-{number:06d}.parquet"
+
+    def _tally(self, number: int) -> Path:
+        return self._folder / f"part-{number:06d}.json"
+
+
+def read_tally(path: Path) -> Tally:
+    """Read a stored tally.
+
+    Raises:
+        OutputError: It is missing or damaged.
+    """
+    try:
+        return Tally.from_json(read_object(path))
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{path}: is no tally of an audit ({error!r}); run the audit anew with --overwrite"
+        raise OutputError(message) from error
+
+
+def _table(judged: Sequence[Judged], keys: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([_row(one, keys) for one in judged], schema=schema(keys))
+
+
+def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
+    item, verdict = judged
+    kinds: Sequence[float | None] = verdict.category_probabilities or (None,) * len(keys)
+    return {
+        "row_id": item.row_id if isinstance(item, Conversation) else item.position,
+        "side": item.side if isinstance(item, Conversation) else None,
+        "turn": item.turn if isinstance(item, Conversation) else 0,
+        "verdict": verdict.outcome,
+        "refusal_probability": None if math.isnan(verdict.refusal_probability) else verdict.refusal_probability,
+        "category": verdict.category,
+        "group": verdict.group,
+        **dict(zip(keys, kinds, strict=True)),
+        "unscored_reason": verdict.unscored_reason,
+        "further": list(verdict.further),
+    }

@@ -1,0 +1,152 @@
+"""Add up all that an audit says of a data set, chunk by chunk, in memory that does not grow with the rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, astuple, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from demur.conversation import Conversation
+from demur.stats.composition import Composition
+from demur.studies.highlights import Highlights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from demur.data.sources import BrokenRow
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Verdict
+
+__all__ = ["BINS", "Judged", "Pairs", "Tally"]
+
+BINS = 40
+"""Equal bins from 0 to 1 that probabilities of refusal are counted in."""
+
+
+class Judged(NamedTuple):
+    """Keep one item of a source with the verdict on it; a row that could not be read is judged `unscored`."""
+
+    item: Conversation | BrokenRow
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Count preference pairs of which both replies were scored, by which of the two refuses.
+
+    Attributes:
+        both: Both refuse.
+        chosen_only: The preferred reply refuses, the other does not: training on it teaches to refuse.
+        rejected_only: The other reply refuses: training on it teaches to comply.
+        neither: Neither refuses.
+    """
+
+    both: int = 0
+    chosen_only: int = 0
+    rejected_only: int = 0
+    neither: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return the number of pairs."""
+        return self.both + self.chosen_only + self.rejected_only + self.neither
+
+    @classmethod
+    def of(cls, judged: Iterable[Judged]) -> Self:
+        """Count the pairs whose two replies are both among these."""
+        replies: dict[tuple[int, int], dict[str, bool]] = {}
+        for item, verdict in judged:
+            if isinstance(item, Conversation) and item.side is not None and verdict.is_scored:
+                replies.setdefault((item.row_id, item.turn), {})[item.side] = verdict.is_refusal
+        whole = [one for one in replies.values() if {"chosen", "rejected"} <= one.keys()]
+        pairs = Counter((one["chosen"], one["rejected"]) for one in whole)
+        return cls(pairs[True, True], pairs[True, False], pairs[False, True], pairs[False, False])
+
+    def __add__(self, other: Self) -> Self:
+        """Add two counts."""
+        return type(self)(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Keep the counts and highlights of many verdicts; they add up with `+` and go through JSON without loss.
+
+    Attributes:
+        composition: Counts over all rows.
+        sides: Counts by side (`chosen`, `rejected`); empty where no row has one.
+        pairs: Preference pairs by which reply refuses.
+        probabilities: Scored replies by probability of refusal, in `BINS` equal bins from 0 to 1.
+        highlights: What is worth reading.
+    """
+
+    composition: Composition
+    sides: Mapping[str, Composition]
+    pairs: Pairs
+    probabilities: tuple[int, ...]
+    highlights: Highlights
+
+    @classmethod
+    def of(cls, judged: Sequence[Judged], taxonomy: Taxonomy, *, threshold: float | None = None) -> Self:
+        """Count verdicts; of none at all, the neutral element of `+`.
+
+        Args:
+            judged: Items of the source with their verdicts.
+            taxonomy: What the verdicts are in.
+            threshold: The probability from which a reply refuses, if the labeler has one.
+        """
+        read = [(one.item, one.verdict) for one in judged if isinstance(one.item, Conversation)]
+        broken = [one.item.error for one in judged if not isinstance(one.item, Conversation)]
+        by_side: dict[str, list[Verdict]] = {}
+        for talk, verdict in read:
+            if talk.side is not None:
+                by_side.setdefault(talk.side, []).append(verdict)
+        return cls(
+            Composition.of((one.verdict for one in judged), taxonomy),
+            {side: Composition.of(verdicts, taxonomy) for side, verdicts in sorted(by_side.items())},
+            Pairs.of(judged),
+            _histogram(verdict for _, verdict in read),
+            Highlights.of(read, broken, keys=taxonomy.keys, threshold=threshold),
+        )
+
+    def __add__(self, other: Self) -> Self:
+        """Add two tallies of the same taxonomy and threshold."""
+        sides = dict(self.sides)
+        for side, theirs in other.sides.items():
+            sides[side] = sides[side] + theirs if side in sides else theirs
+        return type(self)(
+            self.composition + other.composition,
+            dict(sorted(sides.items())),
+            self.pairs + other.pairs,
+            tuple(ours + theirs for ours, theirs in zip(self.probabilities, other.probabilities, strict=True)),
+            self.highlights + other.highlights,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold; `from_json` reads it back."""
+        return {
+            "composition": self.composition.to_json(),
+            "sides": {side: composition.to_json() for side, composition in self.sides.items()},
+            "pairs": asdict(self.pairs),
+            "probabilities": list(self.probabilities),
+            "highlights": self.highlights.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` returned."""
+        return cls(
+            Composition.from_json(data["composition"]),
+            {side: Composition.from_json(stored) for side, stored in data["sides"].items()},
+            Pairs(**data["pairs"]),
+            tuple(data["probabilities"]),
+            Highlights.from_json(data["highlights"]),
+        )
+
+
+def _histogram(verdicts: Iterable[Verdict]) -> tuple[int, ...]:
+    counts = [0] * BINS
+    for verdict in verdicts:
+        if verdict.is_scored and not math.isnan(verdict.refusal_probability):
+            counts[min(int(verdict.refusal_probability * BINS), BINS - 1)] += 1
+    return tuple(counts)

@@ -1,0 +1,56 @@
+"""Write files whole or not at all, and read back what was written."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from demur.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["read_object", "write_json", "writing"]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """Lend a temporary name that becomes `path` in one step, so that the file is there whole or not at all.
+
+    Raises:
+        OutputError: The place cannot be written.
+    """
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        message = f"{path}: cannot be written ({error}); free the place or give another with --out"
+        raise OutputError(message) from error
+
+
+def write_json(path: Path, data: object) -> None:
+    """Write JSON, whole or not at all."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2)
+    with writing(path) as temporary:
+        temporary.write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object that an audit wrote.
+
+    Raises:
+        OutputError: The file is missing or damaged.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        message = f"{path}: cannot be read as a part of an audit ({error}); give the folder that an audit wrote"
+        raise OutputError(message) from error
+    if isinstance(stored, dict):
+        return stored
+    message = f"{path}: holds {type(stored).__name__} where an audit writes an object; give the folder of an audit"
+    raise OutputError(message)

@@ -1,0 +1,352 @@
+"""Audits: counted by hand, interrupted, resumed, refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demur.conversation import Conversation, Turn
+from demur.errors import OutputError, RowError, SourceError
+from demur.stats.prevalence import OperatingPoint, corrected_share
+from demur.studies import run
+from demur.studies.audit import audit
+from demur.studies.findings import open_audit
+from demur.studies.inputs import chunks
+from demur.taxonomy import Taxonomy
+from demur.verdict import Thresholds, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from demur.studies.progress import Progress
+
+TAXONOMY = Taxonomy.load()
+RESULTS = ("verdicts.parquet", "composition.json", "tally.json")
+
+
+class Scripted:
+    """Refuse what begins with "No", in part what begins with "Part"; fail at the reply that it is told to fail at."""
+
+    name = "scripted"
+    taxonomy = TAXONOMY
+    thresholds = Thresholds()
+
+    def __init__(self, fail_at: int | None = None, error: BaseException | None = None, engine: str = "pen") -> None:
+        """Take the reply to fail at, the error to fail with, and a name for what it runs on."""
+        self.fail_at = fail_at
+        self.error = error
+        self.engine = engine
+        self.labelled = 0
+
+    def describe(self) -> dict[str, Any]:
+        """Return what identifies it."""
+        return {"name": self.name, "engine": self.engine}
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        """Yield one verdict for each conversation."""
+        for conversation in conversations:
+            if self.labelled == self.fail_at and self.error is not None:
+                raise self.error
+            self.labelled += 1
+            yield self._verdict(conversation.reply)
+
+    def _verdict(self, reply: str) -> Verdict:
+        kinds = tuple(0.7 if key == "privacy" else 0.02 for key in TAXONOMY.keys)
+        if not reply:
+            return Verdict.unscored("empty_reply")
+        if reply.startswith("No"):
+            return Verdict("full", 0.9, "privacy", "should_not", kinds, ("skill_level",))
+        if reply.startswith("Part"):
+            return Verdict("partial", 0.6, "skill_level", "cannot", kinds)
+        return Verdict("none", 0.1, category_probabilities=kinds)
+
+
+class Measured(Scripted):
+    """Know how often it errs."""
+
+    def operating_point(self, threshold: float) -> OperatingPoint:
+        """Return 90 of 100 refusals found, and 95 of 100 others let pass."""
+        assert threshold == 0.5
+        return OperatingPoint(90, 10, 95, 5)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Write ten rows, one of them broken, one with an empty reply: 4 of 8 scored replies refuse, 1 of them in part."""
+    replies = ["No, I can't say.", "Yes.", "No, I can't say.", "", "Fine.", "Part of it.", "Sure.", "No!", "Done."]
+    lines = [json.dumps({"prompt": f"Q{number}", "response": reply}) for number, reply in enumerate(replies)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join([*lines[:4], "{broken", *lines[4:]]) + "\n")
+    return path
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a shard after every two replies."""
+    monkeypatch.setattr(run, "CHUNK", 2)
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in RESULTS}
+
+
+def test_counts_are_those_counted_by_hand(rows: Path, tmp_path: Path) -> None:
+    """10 rows, 8 scored, 3 in full and 1 in part: 4 / 8 = .5; 3 of privacy, 1 of skill level."""
+    found = audit(str(rows), labeler=Scripted(), out=tmp_path / "out")
+    assert (found.rows, found.composition.scored, found.refusals) == (10, 8, 4)
+    assert (found.composition.full, found.composition.partial) == (3, 1)
+    assert found.share == 0.5
+    assert found.by_category["privacy"].count == 3
+    assert found.by_group["cannot"].share == 1 / 8
+    assert found.composition.unscored == {"empty_reply": 1, "unreadable_row": 1}
+    assert found.highlights.wordings.most_repeated(1)[0].text == "no, i can't say"
+
+
+def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
+    """One row for each item of the source in order, the broken one among them."""
+    frame = audit(str(rows), labeler=Scripted(), out=tmp_path / "out").to_frame()
+    first = ["row_id", "side", "turn", "verdict", "refusal_probability", "category", "group"]
+    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further"]
+    assert list(frame["row_id"]) == list(range(10))
+    assert list(frame["verdict"][3:6]) == ["unscored", "unscored", "none"]
+    assert list(frame["unscored_reason"][3:5]) == ["empty_reply", "unreadable_row"]
+    assert frame["refusal_probability"][3:5].isna().all()
+    assert frame["privacy"][0] == pytest.approx(0.7)
+    assert list(frame["further"][0]) == ["skill_level"]
+
+
+def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Path) -> None:
+    """Shares, intervals, reasons and where the broken row stands."""
+    found = audit(str(rows), labeler=Scripted(), out=tmp_path / "out")
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert written["share"] == 0.5
+    assert written["interval"] == [round(end, 8) for end in found.interval]
+    assert written["categories"]["privacy"]["share_of_refusals"] == 0.75
+    assert written["unscored"] == {"empty_reply": 1, "unreadable_row": 1}
+    assert written["broken_rows"][0]["where"].endswith("rows.jsonl:5")
+    assert written["corrected"]["share"] is None
+    assert written["corrected"]["why_not"] == "the labeler's error rates are not known"
+    assert written["source"]["layouts"] == {"prompt_response: prompt=prompt response=response": 1}
+    assert sum(written["probabilities"]["counts"]) == 8
+    assert not (tmp_path / "out" / "shards").exists()
+
+
+def test_a_labeler_that_knows_its_errors_gets_a_corrected_share(rows: Path, tmp_path: Path) -> None:
+    """(4/8 + .95 - 1) / (.9 + .95 - 1) = .45 / .85 = .5294."""
+    found = audit(str(rows), labeler=Measured(), out=tmp_path / "out")
+    assert found.corrected == corrected_share(4, 8, OperatingPoint(90, 10, 95, 5))
+    assert found.corrected is not None
+    assert found.corrected.share == pytest.approx(0.45 / 0.85)
+    assert found.why_not_corrected is None
+    assert open_audit(tmp_path / "out").corrected == found.corrected
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("error", [RuntimeError("engine lost"), KeyboardInterrupt()], ids=["failure", "ctrl-c"])
+def test_a_resumed_audit_ends_with_the_same_bytes(rows: Path, tmp_path: Path, error: BaseException) -> None:
+    """Interrupted at the sixth reply, which is in the fourth chunk: three chunks are kept, the rest is labelled."""
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "whole")
+    with pytest.raises(type(error)) as caught:
+        audit(str(rows), labeler=Scripted(5, error), out=tmp_path / "cut")
+    assert "--resume" in caught.value.__notes__[0]
+    assert not (tmp_path / "cut" / "composition.json").exists()
+    second = Scripted()
+    seen: list[Progress] = []
+    audit(str(rows), labeler=second, out=tmp_path / "cut", resume=True, progress=seen.append)
+    assert _bytes(tmp_path / "cut") == _bytes(tmp_path / "whole")
+    assert second.labelled == 4
+    assert (seen[0].resumed, seen[-1].replies, seen[-1].refusals, seen[-1].fraction) == (6, 10, 4, 1.0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_shard_without_its_tally_is_labelled_again(rows: Path, tmp_path: Path) -> None:
+    """A run killed between the two files has not finished that chunk."""
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "whole")
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=tmp_path / "cut")
+    (tmp_path / "cut" / "shards" / "part-000001.json").unlink()
+    second = Scripted()
+    audit(str(rows), labeler=second, out=tmp_path / "cut", resume=True)
+    assert second.labelled == 7
+    assert _bytes(tmp_path / "cut") == _bytes(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_chunks_of_any_size_give_the_same_verdicts(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often a shard is written is no part of the finding."""
+    small = audit(str(rows), labeler=Scripted(), out=tmp_path / "small")
+    monkeypatch.setattr(run, "CHUNK", 1_000)
+    large = audit(str(rows), labeler=Scripted(), out=tmp_path / "large")
+    assert small.tally == large.tally
+    assert small.to_frame().equals(large.to_frame())
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_change_refuses_to_resume_and_is_named(rows: Path, tmp_path: Path) -> None:
+    """Another engine or limit, or other rows, would mix two audits in one."""
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=tmp_path / "out")
+    with pytest.raises(OutputError, match=r'model\.engine was "pen" and is "brush"'):
+        audit(str(rows), labeler=Scripted(engine="brush"), out=tmp_path / "out", resume=True)
+    with pytest.raises(OutputError, match=r"options\.limit was null and is 3"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", limit=3, resume=True)
+    rows.write_text(rows.read_text().replace("Done.", "Gone."))
+    with pytest.raises(OutputError, match=r"source\.fingerprint was"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True)
+
+
+def test_a_folder_that_holds_an_audit_is_left_alone(rows: Path, tmp_path: Path) -> None:
+    """Without a flag nothing is overwritten; with `overwrite`, all of it is."""
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "out")
+    before = _bytes(tmp_path / "out")
+    with pytest.raises(OutputError, match=r"already holds composition\.json.*--resume.*--overwrite.*--out"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", limit=3)
+    assert _bytes(tmp_path / "out") == before
+    assert audit(str(rows), labeler=Scripted(), out=tmp_path / "out", limit=3, overwrite=True).rows == 3
+
+
+def test_resuming_a_finished_audit_labels_nothing(rows: Path, tmp_path: Path) -> None:
+    """It is opened as it is."""
+    first = audit(str(rows), labeler=Scripted(), out=tmp_path / "out")
+    idle = Scripted()
+    assert audit(str(rows), labeler=idle, out=tmp_path / "out", resume=True) == first
+    assert idle.labelled == 0
+
+
+def test_resuming_where_nothing_began_begins(rows: Path, tmp_path: Path) -> None:
+    """One command line serves the first try and every later one."""
+    assert audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True).rows == 10
+
+
+def test_an_audit_that_failed_before_its_first_chunk_is_not_in_the_way(tmp_path: Path) -> None:
+    """Nothing is lost by beginning anew, even with other options."""
+    with pytest.raises(RuntimeError):
+        audit(["Yes."], labeler=Scripted(0, RuntimeError()), out=tmp_path / "out")
+    assert audit(["Yes.", "No."], labeler=Scripted(), out=tmp_path / "out").rows == 2
+
+
+def test_a_manifest_of_something_else_is_left_alone(rows: Path, tmp_path: Path) -> None:
+    """A folder of weights has a manifest.json too."""
+    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    with pytest.raises(OutputError, match=r"already holds manifest\.json"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path)
+    with pytest.raises(OutputError, match="cannot be resumed"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path, resume=True)
+
+
+def test_a_file_in_place_of_the_folder_is_refused(rows: Path, tmp_path: Path) -> None:
+    """The message names the place and the way out."""
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    with pytest.raises(OutputError, match=r"cannot be used as a folder.*--out"):
+        audit(str(rows), labeler=Scripted(), out=taken)
+    assert taken.read_text() == "mine"
+
+
+def test_strict_raises_on_the_first_broken_row(rows: Path, tmp_path: Path) -> None:
+    """Line 5 is not JSON."""
+    with pytest.raises(RowError, match=r"rows\.jsonl:5"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", strict=True)
+
+
+def test_an_empty_source_is_an_error(tmp_path: Path) -> None:
+    """A file without rows is more likely a mistake than a finding."""
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    with pytest.raises(SourceError, match="give a source"):
+        audit(str(empty), labeler=Scripted(), out=tmp_path / "out")
+
+
+def test_no_conversations_give_nan_and_an_empty_frame() -> None:
+    """Nothing out of nothing is no share; the columns are there all the same."""
+    found = audit([], labeler=Scripted())
+    assert math.isnan(found.share)
+    assert found.to_frame().empty
+    assert "privacy" in found.to_frame().columns
+
+
+def test_without_a_folder_the_results_go_with_the_audit() -> None:
+    """The temporary folder lives as long as what points to it, and no longer."""
+    found = audit(["<|user|>Where?<|assistant|>No idea, I can't say.", "Yes."], labeler=Scripted())
+    folder = found.path
+    assert found.refusals == 1
+    assert list(found.to_frame()["row_id"]) == [0, 1]
+    del found
+    assert not folder.exists()
+
+
+def test_a_failed_audit_leaves_no_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What nobody can reach is removed, and nobody is told to resume it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(RuntimeError) as caught:
+        audit(["Yes."], labeler=Scripted(0, RuntimeError("engine lost")))
+    assert not hasattr(caught.value, "__notes__")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_can_be_read_only_once_cannot_be_resumed(tmp_path: Path) -> None:
+    """Nothing says that a second generator gives the same."""
+    audit((one for one in ["Yes."]), labeler=Scripted(), out=tmp_path / "out")
+    with pytest.raises(OutputError, match="can be read only once"):
+        audit((one for one in ["Yes."]), labeler=Scripted(), out=tmp_path / "out", resume=True)
+
+
+def _pair(row_id: int, chosen: str, rejected: str) -> list[Conversation]:
+    return [
+        Conversation((Turn("user", "Q"), Turn("assistant", reply)), row_id=row_id, side=side)
+        for side, reply in (("chosen", chosen), ("rejected", rejected))
+    ]
+
+
+def test_pairs_are_counted_by_which_reply_refuses() -> None:
+    """Four pairs, one of each sort, and one with an empty reply that counts in none."""
+    talks = [*_pair(0, "No.", "Yes."), *_pair(1, "Yes.", "No."), *_pair(2, "No.", "No."), *_pair(3, "Yes.", "Yes.")]
+    found = audit([*talks, *_pair(4, "No.", "")], labeler=Scripted())
+    pairs = found.tally.pairs
+    assert (pairs.chosen_only, pairs.rejected_only, pairs.both, pairs.neither) == (1, 1, 1, 1)
+    assert found.tally.sides["chosen"].refusals == 3
+    assert found.tally.sides["rejected"].scored == 4
+
+
+def test_a_pair_is_never_cut_by_a_chunk() -> None:
+    """Chunks of three hold two pairs, or one and the last."""
+    items = [talk for row_id in range(3) for talk in _pair(row_id, "No.", "Yes.")]
+    assert [[item.row_id for item in chunk if isinstance(item, Conversation)] for chunk in chunks(items, 3)] == [
+        [0, 0, 1, 1],
+        [2, 2],
+    ]
+
+
+def test_a_labeler_that_gives_too_few_verdicts_is_named() -> None:
+    """Verdicts must not slip onto the wrong rows."""
+
+    class Lazy(Scripted):
+        def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+            yield from list(super().label(conversations))[:-1]
+
+    with pytest.raises(ValueError, match="labeler 'scripted' gave too few verdicts"):
+        audit(["Yes.", "No."], labeler=Lazy())
+
+
+def test_an_unfinished_audit_cannot_be_opened(tmp_path: Path) -> None:
+    """Half a composition is no composition."""
+    with pytest.raises(RuntimeError):
+        audit(["Yes."], labeler=Scripted(0, RuntimeError()), out=tmp_path / "out")
+    with pytest.raises(OutputError, match="not finished"):
+        open_audit(tmp_path / "out")
+    with pytest.raises(OutputError, match="cannot be read"):
+        open_audit(tmp_path / "nowhere")
+
+
+def test_an_audit_shows_its_finding(rows: Path) -> None:
+    """One line for a prompt, one row a kind for a notebook."""
+    found = audit(str(rows), labeler=Scripted())
+    assert "4 of 8 scored replies refuse, 50.00%" in repr(found)
+    table = found.table()
+    assert table.loc["privacy", "count"] == 3
+    assert table.loc["privacy", "share_of_refusals"] == 0.75
+    assert list(table.index) == [*TAXONOMY.keys, "unnamed"]
