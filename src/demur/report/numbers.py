@@ -1,0 +1,97 @@
+"""Write numbers as people read them: no more digits than the data carry, and `n/a` where there is no number."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from demur.stats.composition import Interval
+
+__all__ = ["NOT_AVAILABLE", "count", "percent", "percent_range", "probability", "with_noun"]
+
+NOT_AVAILABLE = "n/a"
+
+# A percentage gets this many decimals where half its interval is at least so wide; beyond the last, three.
+_DECIMALS_BY_MARGIN = ((0.05, 0), (0.002, 1), (0.0002, 2))
+_MAX_DECIMALS = 3
+_PLAIN_DECIMALS = 1
+
+
+def count(number: int) -> str:
+    """Write a whole number with its thousands apart.
+
+    Example:
+        >>> count(1234567)
+        '1,234,567'
+    """
+    return f"{number:,}"
+
+
+def with_noun(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a whole number with what it counts.
+
+    Example:
+        >>> with_noun(1, "reply", "replies"), with_noun(1200, "row")
+        ('1 reply', '1,200 rows')
+    """
+    return f"{count(number)} {noun if number == 1 else plural if plural is not None else f'{noun}s'}"
+
+
+def percent(share: float, interval: Interval | None = None) -> str:
+    """Write a share as a percentage, with the decimals that its interval allows, or one where there is no interval.
+
+    A share that is not 0 never reads as 0, and one that is not 1 never as 100.
+
+    Example:
+        >>> percent(0.17222), percent(0.00001), percent(float("nan"))
+        ('17.2%', '<0.1%', 'n/a')
+    """
+    if math.isnan(share):
+        return NOT_AVAILABLE
+    if share in (0, 1):
+        return f"{share * 100:.0f}%"
+    decimals = _decimals(interval)
+    step = 10.0**-decimals
+    if 0 < share * 100 < step / 2:
+        return f"<{step:.{decimals}f}%"
+    if 0 < (1 - share) * 100 < step / 2:
+        return f">{100 - step:.{decimals}f}%"
+    return f"{share * 100:.{decimals}f}%"
+
+
+def percent_range(interval: Interval) -> str:
+    """Write an interval of shares as percentages, ends alike.
+
+    Example:
+        >>> from demur.stats.composition import Interval
+        >>> percent_range(Interval(0.1367, 0.2146)).encode("ascii", "replace").decode()
+        '13.7?21.5%'
+    """
+    low, high = interval
+    if math.isnan(low) or math.isnan(high):
+        return NOT_AVAILABLE
+    decimals = _decimals(interval)
+    return f"{low * 100:.{decimals}f}–{high * 100:.{decimals}f}%"  # a range takes the en dash
+
+
+def probability(value: float) -> str:
+    """Write a probability with two decimals, and never as 0 or 1 where it is neither.
+
+    Example:
+        >>> probability(0.5), probability(0.9999), probability(0.0001), probability(float("nan"))
+        ('0.50', '>0.99', '<0.01', 'n/a')
+    """
+    if math.isnan(value):
+        return NOT_AVAILABLE
+    text = f"{value:.2f}"
+    if text == "1.00" and value < 1:
+        return ">0.99"
+    return "<0.01" if text == "0.00" and value > 0 else text
+
+
+def _decimals(interval: Interval | None) -> int:
+    if interval is None or math.isnan(interval[0]):
+        return _PLAIN_DECIMALS
+    margin = (interval[1] - interval[0]) / 2
+    return next((decimals for least, decimals in _DECIMALS_BY_MARGIN if margin >= least), _MAX_DECIMALS)

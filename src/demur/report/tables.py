@@ -1,0 +1,178 @@
+"""Lay out what an audit found as tables of text, for whatever renders them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from demur.report.numbers import count, percent, percent_range, with_noun
+from demur.report.plots import category_order
+from demur.stats.composition import UNNAMED, Share
+
+if TYPE_CHECKING:
+    from demur.studies.findings import Audit
+
+__all__ = [
+    "Table",
+    "broken_table",
+    "category_table",
+    "group_name",
+    "group_table",
+    "identification",
+    "pairs_table",
+    "sides_table",
+    "unscored_table",
+    "wordings_table",
+]
+
+_WORDINGS = 20
+_FINGERPRINT = 16
+_SHARE_HEAD = ("Refusals", "Of scored", "95% interval", "Of refusals")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Keep a table of text.
+
+    Attributes:
+        caption: What it shows.
+        head: Names of the columns.
+        rows: Cells, each row as long as the head.
+        n_text: How many columns, from the first on, hold text; the rest hold numbers.
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    n_text: int = 1
+
+
+def group_table(audit: Audit) -> Table:
+    """Return the refusals of each group."""
+    of_refusals = audit.composition.by_group_of_refusals
+    found = {key: share for key, share in audit.by_group.items() if key != UNNAMED or share.count}
+    names = {group.key: group.name for group in audit.taxonomy.groups}
+    rows = tuple((names.get(key, "Unnamed kind"), *_cells(share, of_refusals[key])) for key, share in found.items())
+    return Table("Refusals by group", ("Group", *_SHARE_HEAD), rows)
+
+
+def category_table(audit: Audit) -> Table:
+    """Return the refusals of each category, in the order of the plot."""
+    of_refusals, shares = audit.composition.by_category_of_refusals, audit.by_category
+    rows = tuple(
+        (audit.category_name(key), group_name(audit, key), *_cells(shares[key], of_refusals[key]))
+        for key in category_order(audit)
+    )
+    return Table("Refusals by main kind", ("Kind", "Group", *_SHARE_HEAD), rows, n_text=2)
+
+
+def sides_table(audit: Audit) -> Table:
+    """Return refusals by side of preference pairs; no rows where the source has no sides."""
+    rows = tuple(
+        (
+            side,
+            count(one.scored),
+            count(one.refusals),
+            percent(one.share, one.interval),
+            percent_range(one.interval),
+            count(one.full),
+            count(one.partial),
+        )
+        for side, one in audit.tally.sides.items()
+    )
+    head = ("Side", "Scored", "Refusals", "Of scored", "95% interval", "In full", "In part")
+    return Table("Refusals by side", head, rows)
+
+
+def pairs_table(audit: Audit) -> Table:
+    """Return preference pairs by which reply refuses; no rows where there are none."""
+    pairs = audit.tally.pairs
+    counts = (
+        ("Only the chosen reply refuses", pairs.chosen_only),
+        ("Only the rejected reply refuses", pairs.rejected_only),
+        ("Both refuse", pairs.both),
+        ("Neither refuses", pairs.neither),
+    )
+    shares = [(name, Share(number, pairs.total)) for name, number in counts]
+    rows = tuple(
+        (name, count(share.count), percent(share.share, share.interval), percent_range(share.interval))
+        for name, share in shares
+    )
+    head = ("", "Pairs", "Share", "95% interval")
+    return Table("Preference pairs, both replies scored", head, rows if pairs.total else ())
+
+
+def wordings_table(audit: Audit) -> Table:
+    """Return the most repeated openings of refusals."""
+    found = audit.highlights.wordings.most_repeated(_WORDINGS)
+    total = audit.refusals
+    rows = tuple(
+        (
+            one.text,
+            "" if one.category is None else audit.category_name(one.category),
+            count(one.count),
+            percent(one.count / total if total else float("nan")),
+        )
+        for one in found
+    )
+    return Table("Most repeated openings of refusals", ("Opening", "Mostly", "Refusals", "Of refusals"), rows, n_text=2)
+
+
+def unscored_table(audit: Audit) -> Table:
+    """Return what could not be judged, by reason, the most frequent first."""
+    found = sorted(audit.composition.unscored.items(), key=lambda item: (-item[1], item[0]))
+    rows = tuple((reason.replace("_", " "), count(number)) for reason, number in found)
+    return Table("Unscored replies by reason", ("Reason", "Replies"), rows)
+
+
+def broken_table(audit: Audit) -> Table:
+    """Return the first rows that could not be read."""
+    rows = tuple((one.where, one.message) for one in audit.highlights.broken)
+    return Table("Rows that could not be read", ("Where", "What was met"), rows, n_text=2)
+
+
+def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
+    """Return what was audited and how, as terms and values."""
+    manifest = audit.manifest
+    source, taxonomy, options = manifest["source"], manifest["taxonomy"], manifest["options"]
+    thresholds = manifest["thresholds"]
+    layouts = "; ".join(f"{layout} ({with_noun(files, 'file')})" for layout, files in sorted(audit.layouts.items()))
+    given = {key: value for key, value in options.items() if value not in (None, {}) and key != "chunk"}
+    return (
+        ("Source", str(source["name"])),
+        ("Source fingerprint", _short(source["fingerprint"])),
+        *((("Read as", layouts),) if layouts else ()),
+        ("Model", _listed({key: _short(value) for key, value in manifest["model"].items()})),
+        ("Taxonomy", f"{taxonomy['name']} {taxonomy['version']}, fingerprint {_short(taxonomy['fingerprint'])}"),
+        ("Thresholds", "none" if thresholds is None else _listed(thresholds)),
+        ("Options", _listed(given)),
+        ("Demur", str(manifest["demur"])),
+    )
+
+
+def group_name(audit: Audit, key: str) -> str:
+    """Return what people call the group of a category."""
+    if key == UNNAMED:
+        return "–"  # a dash stands for nothing
+    group = audit.taxonomy.group_of(key)
+    return next(each.name for each in audit.taxonomy.groups if each.key == group)
+
+
+def _cells(of_scored: Share, of_refusals: Share) -> tuple[str, str, str, str]:
+    return (
+        count(of_scored.count),
+        percent(of_scored.share, of_scored.interval),
+        percent_range(of_scored.interval),
+        percent(of_refusals.share, of_refusals.interval),
+    )
+
+
+def _short(value: object) -> str:
+    """Return a value, a fingerprint by its first digits."""
+    text = str(value)
+    is_fingerprint = len(text) > 2 * _FINGERPRINT and all(character in "0123456789abcdef" for character in text)
+    return f"{text[:_FINGERPRINT]}…" if is_fingerprint else "none" if value is None else text
+
+
+def _listed(values: dict[str, object] | dict[str, str]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())

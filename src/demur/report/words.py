@@ -1,0 +1,62 @@
+"""Say in sentences what an audit found: HTML and Markdown say the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demur.report.numbers import count, percent, percent_range, with_noun
+from demur.stats.composition import Interval
+
+if TYPE_CHECKING:
+    from demur.studies.findings import Audit
+
+__all__ = ["correction", "headline", "pairs_sentence", "raw_note", "wordings_note"]
+
+
+def headline(audit: Audit) -> str:
+    """Return the finding in one sentence."""
+    found = audit.composition
+    if not found.scored:
+        return "No reply could be judged, so there is no share to report."
+    parts = f"{count(found.full)} in full, {count(found.partial)} in part"
+    unscored = found.rows - found.scored
+    left_out = f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and count nowhere" if unscored else ""
+    scored = with_noun(found.scored, "scored reply", "scored replies")
+    verb = "refuses" if found.refusals == 1 else "refuse"
+    return f"{count(found.refusals)} of {scored} {verb}: {parts}{left_out}."
+
+
+def raw_note(audit: Audit) -> str:
+    """Say what the raw interval does and does not hold."""
+    return f"95% interval {percent_range(audit.interval)}: of sampling alone, as if every verdict were right."
+
+
+def correction(audit: Audit) -> str:
+    """Say how the share was corrected for the labeler's errors, or why it was not."""
+    corrected, at = audit.corrected, audit.operating_point
+    if corrected is None or at is None or not corrected.is_defined:
+        return f"Not corrected: {audit.why_not_corrected}. The share beside carries the labeler's errors with it."
+    reference = with_noun(at.refusals + at.others, "labelled reply", "labelled replies")
+    return (
+        f"95% interval {percent_range(Interval(corrected.low, corrected.high))}. Corrected for the labeler's errors "
+        f"({corrected.method}): on {reference} it found {percent(at.sensitivity)} of the refusals and let "
+        f"{percent(at.specificity)} of the others pass. It holds where the labeler errs here as often as there."
+    )
+
+
+def pairs_sentence(audit: Audit) -> str:
+    """Say what a preference model would learn about refusing from the pairs; empty where there are none."""
+    pairs = audit.tally.pairs
+    if not pairs.total:
+        return ""
+    return (
+        f"Of {with_noun(pairs.total, 'pair')}, {count(pairs.chosen_only)} prefer a refusal to an answer, and "
+        f"{count(pairs.rejected_only)} prefer an answer to a refusal."
+    )
+
+
+def wordings_note(audit: Audit) -> str:
+    """Say how exact the counts of wordings are."""
+    missed = audit.highlights.wordings.missed
+    exact = "The counts are exact." if not missed else f"Each count may be low by up to {count(missed)}."
+    return f"The first sentence of each refusal, in lower case and without its closing mark. {exact}"

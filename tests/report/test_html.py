@@ -1,0 +1,159 @@
+"""The page: self-contained, safe, small, and saying what was found."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.conversation import Conversation
+from demur.errors import OutputError
+from demur.report import write_reports
+from demur.report.html import render_html
+from demur.studies.findings import Audit
+from demur.studies.tally import Judged, Tally
+from demur.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from demur.taxonomy import Taxonomy
+
+_VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class _Page(HTMLParser):
+    """Collect the tags, their attributes and the text of a page, and hold its tags to nesting."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(page)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in _VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_hostile_text_is_shown_and_never_run(full_audit: Audit) -> None:
+    """A script in a reply, an image in a request, markup in a message and in the source's name are text."""
+    page = _Page(render_html(full_audit))
+    text = "".join(page.texts)
+    assert not {"script", "img", "iframe", "object", "embed", "link", "form"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert "<script>alert(1)</script>" in text
+    assert "<img src=x onerror=alert(2)>" in text
+    assert "not JSON <b>here</b> | there" in text
+    assert "<i>rows</i>.jsonl" in text
+
+
+def test_the_page_asks_for_nothing(full_audit: Audit) -> None:
+    """No address outside the page stands in an attribute or in the style sheet."""
+    source = render_html(full_audit)
+    page = _Page(source)
+    addresses = [value for name, value in page.attributes if name in ("src", "href", "xlink:href", "srcset")]
+    assert all(value is not None and value.startswith("#") for value in addresses)
+    assert "@import" not in source
+    assert set(re.findall(r"url\((.)", source)) <= {"#"}
+
+
+def test_the_headline_has_both_shares_and_says_how(full_audit: Audit) -> None:
+    """21 of 61 = 34%, and (.3443 + .95 - 1) / .85 = 34.6%, beside their intervals and the method."""
+    text = " ".join("".join(_Page(render_html(full_audit)).texts).split())
+    assert "21 of 61 scored replies refuse: 21 in full, 0 in part; 2 replies could not be judged" in text
+    assert "34%" in text
+    assert "Rogan-Gladen 1978" in text
+    assert "on 200 labelled replies it found 90.0% of the refusals and let 95.0% of the others pass" in text
+
+
+def test_the_page_shows_all_that_was_kept(full_audit: Audit) -> None:
+    """Kinds, pairs, examples, borderline replies, wordings, reasons, broken rows, and what it was made of."""
+    text = "".join(_Page(render_html(full_audit)).texts)
+    expected = (
+        "Chosen against rejected",
+        "Of 30 pairs, 10 prefer a refusal to an answer, and 10 prefer an answer to a refusal.",
+        "Information hazards",
+        "refusal >0.99",
+        "Borderline replies",
+        "no, i really can't say",
+        "empty reply",
+        "rows.jsonl:92",
+        "abababababababab…",
+        "openai: messages=messages (2 files)",
+        "1.2.3",
+    )
+    assert [one for one in expected if one not in text] == []
+
+
+def test_why_there_is_no_corrected_share_is_said(full_audit: Audit) -> None:
+    """Without error rates the raw share stands alone, and the page says so."""
+    blind = Audit(full_audit.path, full_audit.taxonomy, full_audit.tally, full_audit.manifest, {})
+    page = html.unescape(render_html(blind))
+    assert "Not corrected: the error rates of 'scripted' are not known." in page
+    assert "<strong>n/a</strong>" in page
+
+
+def test_an_audit_of_nothing_is_a_page_without_numbers(empty_audit: Audit) -> None:
+    """No plot, no nan, no 0% where nothing was counted."""
+    page = _Page(render_html(empty_audit))
+    text = "".join(page.texts)
+    assert "No reply could be judged" in text
+    assert "There is no refusal to show." in text
+    assert "svg" not in page.tags
+    assert not re.search(r"\bnan\b", text)
+
+
+def test_plots_have_words_for_those_who_do_not_see_them(full_audit: Audit) -> None:
+    """Each of the three drawings is one image with a label."""
+    attributes = _Page(render_html(full_audit)).attributes
+    assert attributes.count(("role", "img")) == 3
+    assert len([value for name, value in attributes if name == "aria-label" and value]) == 4
+
+
+def test_more_rows_give_no_more_bytes(taxonomy: Taxonomy, full_audit: Audit) -> None:
+    """Thirty times the rows, each of 100 kB, stay below 50 kB more."""
+    small = render_html(full_audit)
+    kinds = tuple(1 / len(taxonomy) for _ in taxonomy)
+    verdict = Verdict("full", 0.8, "privacy", "should_not", kinds)
+    judged = [Judged(Conversation.of("Q" * 9_999, f"No {row} " * 10_000), verdict) for row in range(900)]
+    large_tally = full_audit.tally + Tally.of(judged, taxonomy, threshold=0.5)
+    large = Audit(full_audit.path, taxonomy, large_tally, full_audit.manifest, full_audit.layouts)
+    assert len(render_html(large)) < len(small) + 50_000
+
+
+def test_the_same_audit_gives_the_same_page(full_audit: Audit) -> None:
+    """No time, no random identifier."""
+    assert render_html(full_audit) == render_html(full_audit)
+
+
+def test_reports_are_written_beside_the_results(full_audit: Audit) -> None:
+    """Both files are whole, and nothing temporary stays."""
+    write_reports(full_audit)
+    assert sorted(path.name for path in full_audit.path.iterdir()) == ["report.html", "report.md"]
+    assert (full_audit.path / "report.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
+
+
+def test_a_place_that_cannot_be_written_is_named(full_audit: Audit, tmp_path: Path) -> None:
+    """A file cannot hold a report."""
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(OutputError, match=r"report\.html: cannot be written"):
+        write_reports(full_audit, tmp_path / "taken")

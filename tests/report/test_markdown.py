@@ -1,0 +1,86 @@
+"""The Markdown: the same numbers, and no markup of the data's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from markdown_it import MarkdownIt
+
+from demur.report.markdown import escaped, render_markdown
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+    from demur.studies.findings import Audit
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    return [inner for token in tokens for inner in (token, *(token.children or ()))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a | b",
+        "`code`",
+        "<script>x</script>",
+        "![i](http://x/y.png)",
+        "*b* _i_",
+        "# head",
+        "- item",
+        "1. one",
+        "1)",
+        "---",
+        "===",
+        "-5 degrees",
+        "&lt;",
+        "\\",
+    ],
+)
+def test_escaped_text_reads_as_it_was(text: str) -> None:
+    """A parser gives back one paragraph with just these characters."""
+    tokens = _tokens(escaped(text))
+    assert [token.type for token in tokens if token.type.endswith("_open")] == ["paragraph_open"]
+    content = "".join(token.content for token in tokens if token.type in ("text", "text_special"))
+    assert content == text
+
+
+def test_numbers_stay_as_they_are() -> None:
+    """A point inside a number makes no list."""
+    assert escaped("4.1%") == "4.1%"
+
+
+def test_escaped_text_is_one_line() -> None:
+    """A fence or a heading needs a line of its own; there is none."""
+    assert "\n" not in escaped("a\n```\nb\r\n\n# c")
+
+
+def test_hostile_text_makes_no_markup(full_audit: Audit) -> None:
+    """No HTML, image, link or code block comes out of the data."""
+    types = {token.type for token in _tokens(render_markdown(full_audit))}
+    assert not {"html_block", "html_inline", "image", "link_open", "fence", "code_block", "code_inline"} & types
+
+
+def test_every_table_is_a_table(full_audit: Audit) -> None:
+    """Groups, kinds, sides, pairs, wordings, reasons and broken rows: seven tables, pipes in the data or not."""
+    types = [token.type for token in _tokens(render_markdown(full_audit))]
+    assert types.count("table_open") == 7
+
+
+def test_the_numbers_are_those_of_the_page(full_audit: Audit) -> None:
+    """21 of 61, as counted and corrected, with a bar for each kind."""
+    text = render_markdown(full_audit)
+    assert "21 of 61 scored replies refuse: 21 in full, 0 in part; 2 replies could not be judged" in text
+    assert "- **As counted: 34%.** 95% interval 24\u201347%" in text
+    assert "- **Corrected: 35%.**" in text
+    assert "\u2588" in text
+    assert "Reply: No, I can't." in text
+
+
+def test_an_audit_of_nothing_has_no_numbers(empty_audit: Audit) -> None:
+    """Nothing counted reads n/a."""
+    text = render_markdown(empty_audit)
+    assert "- **As counted: n/a.**" in text
+    assert "nan" not in text

@@ -1,0 +1,55 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from demur.report.numbers import count, percent, percent_range, probability, with_noun
+from demur.stats.composition import Interval, Share
+
+
+@pytest.mark.parametrize(
+    ("share", "interval", "text"),
+    [
+        (0.17222, None, "17.2%"),
+        (0.4, Interval(0.2, 0.6), "40%"),
+        (0.17222, Interval(0.1367, 0.2146), "17.2%"),
+        (0.17222, Interval(0.1717, 0.1727), "17.22%"),
+        (0.172222, Interval(0.17221, 0.17223), "17.222%"),
+        (0.0, None, "0%"),
+        (1.0, Interval(0.9, 1.0), "100%"),
+        (0.00001, None, "<0.1%"),
+        (0.99999, None, ">99.9%"),
+        (math.nan, None, "n/a"),
+        (0.5, Interval(math.nan, math.nan), "50.0%"),
+    ],
+)
+def test_percentages_carry_the_digits_that_the_interval_allows(
+    share: float, interval: Interval | None, text: str
+) -> None:
+    """A margin of 20 points leaves no decimal, one of .05 points two; and no share is rounded to nothing or all."""
+    assert percent(share, interval) == text
+
+
+def test_a_range_writes_both_ends_alike() -> None:
+    """13.67 to 21.46 points have a margin of 3.9: one decimal; unknown ends are no range."""
+    assert percent_range(Interval(0.1367, 0.2146)) == "13.7\u201321.5%"
+    assert percent_range(Share(0, 0).interval) == "n/a"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0.00"), (1.0, "1.00"), (0.996, ">0.99"), (0.004, "<0.01"), (0.505, "0.51"), (math.nan, "n/a")],
+)
+def test_probabilities_are_never_rounded_to_certainty(value: float, text: str) -> None:
+    """.996 is not 1, and .004 is not 0."""
+    assert probability(value) == text
+
+
+def test_counts_have_their_thousands_apart() -> None:
+    """1234567 is hard to read; one of a thing takes the singular."""
+    assert count(1_234_567) == "1,234,567"
+    assert [with_noun(n, "reply", "replies") for n in (0, 1, 2)] == ["0 replies", "1 reply", "2 replies"]
+    assert with_noun(2, "row") == "2 rows"
