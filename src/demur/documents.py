@@ -32,7 +32,7 @@ CLOSED = ConfigDict(extra="forbid")
 class _StrictLoader(yaml.SafeLoader):
     """Read as `yaml.safe_load` does, but refuse a key that stands twice in one mapping."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the signature is PyYAML's
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Check the keys before PyYAML lets the last of two equal ones win."""
         met: set[str] = set()
         for key, _ in node.value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,16 +12,19 @@ from demur.data.shapes import named
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
-    from demur.data.shapes import Layout
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Labelled", "read_labelled"]
+__all__ = ["Labelled", "Texts", "read_labelled", "read_texts"]
+
+Texts = Mapping[str, object]
+"""Messages by row id: the texts of label files that may not carry them."""
 
 _OUTCOMES = ("full", "partial", "none")
+_MESSAGES = named("openai", {"messages": "messages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,10 @@ class Labelled:
         labels: Kinds, the main one first; empty for `none` and where the kind is not known.
         readings: The label lists of all annotators who saw a refusal; one reading where there is one annotator.
         is_weak: Labelled indirectly, so that some labels are wrong.
+        is_drawn_hard: Drawn because a model was unsure of it, so that it says nothing of the usual row.
         is_agreed: Whether a majority named the same kind; True where the file does not say.
         split: `train`, `dev`, or None.
+        family: What sort of case it is, where a file sorts its cases; figures are given for each.
     """
 
     conversation: Conversation
@@ -49,12 +55,22 @@ class Labelled:
     labels: tuple[str, ...] = ()
     readings: tuple[tuple[str, ...], ...] = ()
     is_weak: bool = False
+    is_drawn_hard: bool = False
     is_agreed: bool = True
     split: str | None = None
+    family: str | None = None
 
 
-def read_labelled(path: Path, taxonomy: Taxonomy, *, split: str | None = None) -> list[Labelled]:
+def read_labelled(
+    path: Path, taxonomy: Taxonomy, *, split: str | None = None, texts: Texts | None = None
+) -> list[Labelled]:
     """Read a JSONL of labelled conversations, of one split where one is named.
+
+    Args:
+        path: The file.
+        taxonomy: Names the kinds.
+        split: `train`, `dev`, or None for all; rows without a split are always read.
+        texts: Messages by id, for rows that have none of their own.
 
     Raises:
         SourceError: The file is missing or holds no row of that split.
@@ -63,7 +79,8 @@ def read_labelled(path: Path, taxonomy: Taxonomy, *, split: str | None = None) -
     if not path.is_file():
         message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
         raise SourceError(message)
-    rows = [row for row in _rows(path, taxonomy) if split is None or row.split in (split, None)]
+    read = (_labelled(line, taxonomy) for line in _lines(path, {} if texts is None else texts))
+    rows = [row for row in read if split is None or row.split in (split, None)]
     if not rows:
         of_split = "" if split is None else f" of split {split!r}"
         message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`"
@@ -71,16 +88,34 @@ def read_labelled(path: Path, taxonomy: Taxonomy, *, split: str | None = None) -
     return rows
 
 
-def _rows(path: Path, taxonomy: Taxonomy) -> Iterator[Labelled]:
-    layout = named("openai", {"messages": "messages"})
+def read_texts(paths: Sequence[Path]) -> dict[str, object]:
+    """Read the messages of JSONL files by the rows' ids.
+
+    Raises:
+        SourceError: A file is missing.
+        RowError: A line is no JSON object.
+    """
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        message = f"no file at {str(missing[0])!r}; give JSONL files whose rows have `id` and `messages`"
+        raise SourceError(message)
+    lines = (line.fields for path in paths for line in _lines(path, {}))
+    return {str(fields["id"]): fields["messages"] for fields in lines if "id" in fields and "messages" in fields}
+
+
+def _lines(path: Path, texts: Texts) -> Iterator[Row]:
     with path.open("rb") as stream:
         for position, record in enumerate(json_lines(Opened(str(path), stream, lambda: 0.0))):
             if isinstance(record.value, RowError):
                 raise record.value
-            yield _labelled(Row(position, record.value, str(path), record.line), layout, taxonomy)
+            fields = record.value
+            name = str(fields.get("id"))
+            if "messages" not in fields and name in texts:
+                fields = {**fields, "messages": texts[name]}
+            yield Row(position, fields, str(path), record.line)
 
 
-def _labelled(line: Row, layout: Layout, taxonomy: Taxonomy) -> Labelled:
+def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     row, where = line.fields, line.where
     outcome = row.get("verdict")
     if outcome is not None and outcome not in _OUTCOMES:
@@ -96,7 +131,7 @@ def _labelled(line: Row, layout: Layout, taxonomy: Taxonomy) -> Labelled:
     # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
     refusal = outcome != "none" if outcome is not None else None if "verdict" in row else row.get("refusal")
     return Labelled(
-        conversation=_conversation(line, layout),
+        conversation=_conversation(line),
         id=str(row.get("id", where)),
         source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
         outcome=outcome,  # type: ignore[arg-type]  # checked against _OUTCOMES above
@@ -104,8 +139,10 @@ def _labelled(line: Row, layout: Layout, taxonomy: Taxonomy) -> Labelled:
         labels=labels,
         readings=tuple(reading for reading in readings if reading) or ((labels,) if labels else ()),
         is_weak=bool(row.get("weak", False)),
+        is_drawn_hard=bool(row.get("drawn_hard", False)),
         is_agreed=bool(row.get("agreed", True)),
         split=None if row.get("split") is None else str(row["split"]),
+        family=None if row.get("family") is None else str(row["family"]),
     )
 
 
@@ -118,9 +155,12 @@ def _kinds(value: object, taxonomy: Taxonomy, where: str) -> tuple[str, ...]:
     return kinds
 
 
-def _conversation(line: Row, layout: Layout) -> Conversation:
+def _conversation(line: Row) -> Conversation:
     if "messages" not in line.fields:
-        message = f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}"
+        message = (
+            f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}, "
+            "or give the file that holds the texts by id"
+        )
         raise RowError(message, where=line.where)
-    (conversation,) = layout.conversations(line)
+    (conversation,) = _MESSAGES.conversations(line)
     return conversation

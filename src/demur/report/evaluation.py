@@ -56,6 +56,9 @@ def _tables(evaluation: Evaluation) -> Iterator[Table]:
     given = tuple(evaluation.outcomes)
     counts = [(true, *(str(row[each]) for each in given)) for true, row in evaluation.outcomes.items()]
     yield "Outcomes (rows: truth, columns: verdict)", [("", *given), *counts]
+    if evaluation.families:
+        families = [_figure(name, accuracy) for name, accuracy in evaluation.families.items()]
+        yield "Accuracy of the gate by family", [_FIGURE_HEADER, *families]
     if evaluation.head.accuracy.n:
         yield from _kind_tables(evaluation)
 

@@ -42,6 +42,7 @@ class Evaluation:
         head: The kinds, over scored refusals in truth on whose main kind readers agree. The gate has no say here: the
             kind is taken from the probabilities given that the reply refuses. A labeler that gives none is taken at
             the category of its verdict, so that a refusal which it missed is one which it left unnamed.
+        families: Accuracy of the gate within each family of cases, where the file sorts its cases into families.
         end_to_end: Verdicts right in gate and main kind, over scored replies that either do not refuse or whose main
             kind is agreed; nan where no kind is, for it would be the specificity alone.
     """
@@ -54,6 +55,7 @@ class Evaluation:
     full_against_none: GateMetrics
     outcomes: Mapping[str, Mapping[str, int]]
     head: HeadMetrics
+    families: Mapping[str, Estimate]
     end_to_end: Estimate
 
     @property
@@ -102,6 +104,7 @@ def evaluate(
         head=HeadMetrics.of(
             [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)
         ),
+        families=_families(gated, draw),
         end_to_end=_end_to_end([*kinds, *others] if kinds else [], draw),
     )
 
@@ -129,6 +132,15 @@ def _gate(pairs: Pairs, draw: _Draw) -> GateMetrics:
     called = np.array([verdict.is_refusal for _, verdict in pairs], dtype=np.bool_)
     probability = np.array([verdict.refusal_probability for _, verdict in pairs], dtype=np.float64)
     return GateMetrics.of(truth, called, probability, draw(pairs))
+
+
+def _families(pairs: Pairs, draw: _Draw) -> dict[str, Estimate]:
+    names = dict.fromkeys(row.family for row, _ in pairs if row.family is not None)
+    members = {name: [pair for pair in pairs if pair[0].family == name] for name in names}
+    return {
+        name: draw(of_family).ratio(np.array([row.is_refusal == verdict.is_refusal for row, verdict in of_family]))
+        for name, of_family in members.items()
+    }
 
 
 def _kind(verdict: Verdict, taxonomy: Taxonomy) -> tuple[str, str]:

@@ -1,0 +1,125 @@
+"""Judge replies with the trained encoder."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from demur.data.rendering import Renderer
+from demur.data.shapes import parse_text
+from demur.model.runtime import Engine, TorchEngine, infer
+from demur.model.weights import Weights
+from demur.stats.prevalence import OperatingPoint
+from demur.taxonomy import Taxonomy
+from demur.verdict import Thresholds, Verdict, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from demur.conversation import Conversation
+
+__all__ = ["Analyzer"]
+
+# Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
+_WINDOW = 512
+
+
+class Analyzer:
+    """Give verdicts with a gate and a category head on one small encoder."""
+
+    def __init__(self, weights: Weights, *, thresholds: Thresholds | None = None, engine: Engine | None = None) -> None:
+        """Take loaded weights; `load` is the usual door.
+
+        Args:
+            weights: Network, tokenizer, encoder, manifest and taxonomy.
+            thresholds: Where probabilities become decisions; None for the fitted ones.
+            engine: What runs the network; None for torch.
+        """
+        self._manifest = weights.manifest
+        self._encoder = weights.encoder
+        self._tokenizer = weights.tokenizer
+        self._engine = TorchEngine(weights.network) if engine is None else engine
+        self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        self.taxonomy = weights.taxonomy
+        self.thresholds = weights.thresholds if thresholds is None else thresholds
+
+    @classmethod
+    def load(
+        cls,
+        weights: str | Path | None = None,
+        *,
+        encoder: str | None = None,
+        taxonomy: str | Path | Taxonomy | None = None,
+        thresholds: Thresholds | None = None,
+    ) -> Self:
+        """Load weights, the shipped ones by default, onto their encoder.
+
+        Args:
+            weights: A folder that `demur train` wrote.
+            encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
+            taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
+            thresholds: Where probabilities become decisions; None for the fitted ones.
+
+        Raises:
+            WeightsError: Weights or encoder are missing, damaged, or do not belong together.
+            TaxonomyError: The taxonomy file is missing or damaged.
+        """
+        if not isinstance(taxonomy, Taxonomy):
+            taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
+        folder = None if weights is None else Path(weights)
+        return cls(Weights.load(folder, taxonomy=taxonomy, encoder=encoder), thresholds=thresholds)
+
+    @property
+    def name(self) -> str:
+        """Return the name that reports use."""
+        return "demur"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what identifies this analyzer: weights, encoder, engine, window."""
+        return {
+            "name": self.name,
+            "weights_sha256": self._manifest.tensors_sha256,
+            "encoder": self._manifest.encoder,
+            "encoder_sha256": self._encoder.sha256,
+            "engine": self._engine.name,
+            "max_tokens": self._manifest.max_tokens,
+        }
+
+    def operating_point(self, threshold: float) -> OperatingPoint | None:
+        """Count hits and errors at a threshold on the rows that training held out; None where there are none."""
+        refusals, compliances = (self._manifest.held_out.get(name, []) for name in ("refusal", "compliance"))
+        if not refusals or not compliances:
+            return None
+        hits = sum(p >= threshold for p in refusals)
+        alarms = sum(p >= threshold for p in compliances)
+        return OperatingPoint(
+            true_positives=hits,
+            false_negatives=len(refusals) - hits,
+            true_negatives=len(compliances) - alarms,
+            false_positives=alarms,
+        )
+
+    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
+        """Yield one verdict for each conversation, in order.
+
+        A plain string is taken as role-token text (`<|user|>…<|assistant|>…`), or as a bare reply where it has no role
+        tokens. An empty reply is unscored, never guessed.
+
+        Raises:
+            RowError: A plain string has role tokens, but no assistant turn.
+        """
+        items = iter(conversations)
+        while window := list(itertools.islice(items, _WINDOW)):
+            yield from self._judge([parse_text(item) if isinstance(item, str) else item for item in window])
+
+    def _judge(self, conversations: Sequence[Conversation]) -> list[Verdict]:
+        verdicts = [Verdict.unscored("empty_reply")] * len(conversations)
+        judged = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
+        if not judged:
+            return verdicts
+        texts = self._renderer.texts([conversations[i] for i in judged])
+        found = infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
+        for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
+            verdicts[i] = decide(refusal, partial, kinds, taxonomy=self.taxonomy, thresholds=self.thresholds)
+        return verdicts

@@ -1,0 +1,62 @@
+"""Keep a training run on disk, and tell whether a run may go on from what is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from demur.errors import TrainingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from torch import nn
+
+    from demur.model.settings import TrainingSettings
+    from demur.model.targets import Example
+
+__all__ = ["read_checkpoint", "run_identity", "write_checkpoint"]
+
+
+def run_identity(
+    network: nn.Module, training: Sequence[Example], held_out: Sequence[Example], settings: TrainingSettings
+) -> dict[str, Any]:
+    """Return what two runs have in common exactly where one can go on from the other's checkpoint."""
+    digest = hashlib.sha256()
+    for example in (*training, *held_out):
+        digest.update(repr(example).encode())
+    for name, parameter in network.named_parameters():
+        digest.update(f"{name} {tuple(parameter.shape)}".encode())
+        if not parameter.requires_grad:
+            digest.update(parameter.detach().cpu().numpy().tobytes())
+    return {"settings": asdict(settings), "n_held_out": len(held_out), "rows_and_encoder_sha256": digest.hexdigest()}
+
+
+def write_checkpoint(path: Path, identity: dict[str, Any], content: dict[str, Any]) -> None:
+    """Write a checkpoint; whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    torch.save({**content, "identity": identity}, part)
+    part.replace(path)
+
+
+def read_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Read a checkpoint of the run with this identity.
+
+    Raises:
+        TrainingError: The file is damaged, or of another run.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (EOFError, KeyError, OSError, RuntimeError, pickle.UnpicklingError) as error:
+        message = f"{path} is damaged ({type(error).__name__}); remove it to train from the beginning"
+        raise TrainingError(message) from error
+    if not isinstance(content, dict) or content.get("identity") != identity:
+        message = f"{path} is the checkpoint of another run: settings, rows or encoder differ; remove it"
+        raise TrainingError(message)
+    return content

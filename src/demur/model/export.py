@@ -1,0 +1,73 @@
+"""Write gate and category head as standard checkpoints that need nothing of ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from demur.errors import OutputError
+from demur.model.network import GATE_LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from demur.model.network import PooledHead
+    from demur.model.weights import Weights
+
+__all__ = ["export_standard"]
+
+
+def export_standard(weights: Weights, out: Path) -> tuple[Path, Path]:
+    """Write `out/gate` and `out/categories`, each a `BertForSequenceClassification` with its tokenizer.
+
+    `transformers.pipeline("text-classification", model=folder)` loads either with no code of ours; adapters are merged
+    and calibration is folded in, so its probabilities are the analyzer's on the same text.
+
+    Raises:
+        OutputError: The folder cannot be written, or holds something else already.
+    """
+    heads = {"gate": (weights.network.gate, GATE_LABELS), "categories": (weights.network.kinds, weights.taxonomy.keys)}
+    for name in heads:
+        if (out / name).exists() and not (out / name / "config.json").is_file():
+            message = f"{str(out / name)!r} exists and is no model folder; give an empty or a new folder"
+            raise OutputError(message)
+    try:
+        for name, (head, labels) in heads.items():
+            _export_head(weights, head, labels, out / name)
+    except OSError as error:
+        message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
+        raise OutputError(message) from error
+    return out / "gate", out / "categories"
+
+
+def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], folder: Path) -> None:
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+    config = BertConfig.from_pretrained(
+        weights.encoder.folder,
+        id2label=dict(enumerate(labels)),
+        label2id={label: index for index, label in enumerate(labels)},
+    )
+    model = BertForSequenceClassification(config)
+    model.load_state_dict(_standard_names(weights, head), strict=True)
+    model.save_pretrained(folder)
+    special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+        tokenizer_object=weights.tokenizer, model_max_length=weights.manifest.max_tokens, **special
+    )
+    tokenizer.save_pretrained(folder)
+    # transformers 5 writes a class name of its own, which no transformers 4 can load; both know this one.
+    path = folder / "tokenizer_config.json"
+    settings = {**json.loads(path.read_text(encoding="utf-8")), "tokenizer_class": "PreTrainedTokenizerFast"}
+    path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def _standard_names(weights: Weights, head: PooledHead) -> dict[str, Tensor]:
+    """Map our tensors to the names of `BertForSequenceClassification`."""
+    encoder = {f"bert.{name}": tensor for name, tensor in weights.network.encoder.state_dict().items()}
+    pooler = {f"bert.pooler.dense.{name}": tensor for name, tensor in head.dense.state_dict().items()}
+    classifier = {f"classifier.{name}": tensor for name, tensor in head.classifier.state_dict().items()}
+    return {**encoder, **pooler, **classifier}

@@ -1,0 +1,230 @@
+"""Fit adapters and heads: gate, partial and kinds together, with checkpoints that a killed run goes on from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from demur.errors import TrainingError
+from demur.model.checkpoints import read_checkpoint, run_identity, write_checkpoint
+from demur.model.loss import Loss
+from demur.model.runtime import padded
+from demur.model.settings import TrainingSettings
+from demur.model.validation import Validation, gate_f1, held_out_logits, kind_accuracy, token_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tokenizers import Tokenizer
+
+    from demur.model.network import RefusalNetwork
+    from demur.model.targets import Example
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Step", "TrainingSettings", "Validation", "fit", "held_out_logits"]
+
+# Rows that are sorted by length together: long enough to save padding, short enough to keep batches mixed.
+_POOL_BATCHES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Tell a progress display how far training is."""
+
+    done: int
+    total: int
+    n_rows: int
+    loss: float
+
+
+@dataclass(slots=True)
+class _State:
+    """Hold what a checkpoint must bring back."""
+
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_score: float = -1.0
+    best_epoch: int = 0
+
+
+def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
+    network: RefusalNetwork,
+    training: Sequence[Example],
+    held_out: Sequence[Example],
+    *,
+    taxonomy: Taxonomy,
+    tokenizer: Tokenizer,
+    settings: TrainingSettings,
+    checkpoint: Path,
+    on_step: Callable[[Step], None] = lambda _: None,
+    on_epoch: Callable[[Validation], None] = lambda _: None,
+) -> list[Validation]:
+    """Train the network's free parameters in place and leave it with the best epoch's.
+
+    Args:
+        network: Wrapped with `add_low_rank`, or with the layers to be trained set free.
+        training: At least one batch of examples.
+        held_out: Chooses the epoch.
+        taxonomy: Gives the groups for the group loss.
+        tokenizer: The encoder's own.
+        settings: How to train.
+        checkpoint: A file to continue from if it exists, and to write to; removed at the end.
+        on_step: Called after each step.
+        on_epoch: Called after each epoch.
+
+    Raises:
+        TrainingError: There are fewer rows than one batch, or none held out, or the checkpoint is not of this run.
+    """
+    if len(training) < settings.batch_size:
+        message = f"{len(training)} training rows are fewer than one batch of {settings.batch_size}; give more rows"
+        raise TrainingError(message)
+    if not held_out:
+        message = "no row is held out to choose the epoch by; give more rows that are clearly labelled"
+        raise TrainingError(message)
+    run = _Run(network, training, held_out, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings)
+    run.restore(checkpoint)
+    while not run.is_finished:
+        run.advance()
+        on_step(run.progress)
+        if run.is_epoch_end:
+            on_epoch(run.validate())
+        if run.is_epoch_end or run.state.step % settings.checkpoint_steps == 0:
+            run.save(checkpoint)
+    network.load_state_dict(run.state.best, strict=False)
+    checkpoint.unlink(missing_ok=True)
+    return [Validation(**entry) for entry in run.state.history]
+
+
+class _Run:
+    """Walk through the steps of one training run."""
+
+    def __init__(
+        self,
+        network: RefusalNetwork,
+        training: Sequence[Example],
+        held_out: Sequence[Example],
+        *,
+        taxonomy: Taxonomy,
+        tokenizer: Tokenizer,
+        settings: TrainingSettings,
+    ) -> None:
+        self.network, self.training, self.held_out = network, training, held_out
+        self.tokenizer, self.settings, self.state = tokenizer, settings, _State()
+        self._tokens = token_ids(tokenizer, [example.text for example in training], settings.max_tokens)
+        self._bare = token_ids(tokenizer, [example.bare_text for example in training], settings.max_tokens)
+        straight, curly = tokenizer.token_to_id("'"), tokenizer.token_to_id("’")
+        self._apostrophes = {straight: curly, curly: straight} if straight is not None and curly is not None else {}
+        self._loss = Loss(taxonomy, settings)
+        self.steps_per_epoch = len(training) // settings.batch_size
+        free = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self._optimizer = torch.optim.AdamW(free, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        self._free = free
+        self._identity = run_identity(network, training, held_out, settings)
+        self._plan: tuple[int, list[list[int]]] = (-1, [])
+        self._device = next(network.parameters()).device
+        torch.manual_seed(settings.seed)
+
+    @property
+    def total_steps(self) -> int:
+        return self.steps_per_epoch * self.settings.epochs
+
+    @property
+    def is_epoch_end(self) -> bool:
+        return self.state.step > 0 and self.state.step % self.steps_per_epoch == 0
+
+    @property
+    def is_finished(self) -> bool:
+        has_stalled = len(self.state.history) - self.state.best_epoch >= self.settings.patience
+        return self.state.step >= self.total_steps or (self.is_epoch_end and has_stalled)
+
+    @property
+    def progress(self) -> Step:
+        return Step(self.state.step, self.total_steps, self.settings.batch_size, self.state.losses[-1])
+
+    def advance(self) -> None:
+        """Take one step."""
+        epoch, position = divmod(self.state.step, self.steps_per_epoch)
+        batch = self._batches(epoch)[position]
+        rng = np.random.default_rng([self.settings.seed, epoch, position])
+        is_bare = rng.random(len(batch)) < self.settings.context_dropout
+        tokens = [self._bare[i] if bare else self._tokens[i] for i, bare in zip(batch, is_bare, strict=True)]
+        is_swapped = rng.random(len(batch)) < self.settings.apostrophe_swaps
+        tokens = [self._swapped(ids) if swapped else ids for ids, swapped in zip(tokens, is_swapped, strict=True)]
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * self._schedule()
+        self.network.train()
+        ids, mask = (torch.from_numpy(array).to(self._device) for array in padded(tokens))
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self.settings.is_bf16):
+            logits = self.network(ids, mask)
+        loss = self._loss(logits, [self.training[i] for i in batch], is_bare=is_bare)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        nn.utils.clip_grad_norm_(self._free, 1.0)
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self.state.step += 1
+        self.state.losses.append(float(loss.detach()))
+
+    def _swapped(self, ids: list[int]) -> list[int]:
+        return [self._apostrophes.get(token, token) for token in ids]
+
+    def _schedule(self) -> float:
+        """Return the factor of the learning rate: linear up over the warm-up, linear down to 0 after it."""
+        warmup = max(1, round(self.settings.warmup * self.total_steps))
+        done = self.state.step
+        return (done + 1) / warmup if done < warmup else (self.total_steps - done) / max(1, self.total_steps - warmup)
+
+    def _batches(self, epoch: int) -> list[list[int]]:
+        """Plan an epoch: shuffled, then sorted by length within pools, then the batches shuffled."""
+        if self._plan[0] != epoch:
+            rng = np.random.default_rng([self.settings.seed, epoch])
+            order, size = rng.permutation(len(self.training)), self.settings.batch_size
+            batches: list[list[int]] = []
+            for start in range(0, len(order), size * _POOL_BATCHES):
+                pool = sorted(order[start : start + size * _POOL_BATCHES].tolist(), key=lambda i: len(self._tokens[i]))
+                batches += [pool[i : i + size] for i in range(0, len(pool) - size + 1, size)]
+            self._plan = (epoch, [batches[i] for i in rng.permutation(len(batches))])
+        return self._plan[1]
+
+    def validate(self) -> Validation:
+        """Measure the epoch, and keep its parameters if it is the best so far."""
+        gate, _, kinds = held_out_logits(self.network, self.held_out, tokenizer=self.tokenizer)
+        losses = self.state.losses[-self.steps_per_epoch :]
+        epoch = self.state.step // self.steps_per_epoch
+        measured = gate_f1(gate, self.held_out), kind_accuracy(kinds, self.held_out)
+        found = Validation(epoch, float(np.mean(losses)), *measured)
+        self.state.history.append(asdict(found))
+        # Where nothing could be measured (nan), no epoch is worse than the one before it.
+        if not found.score <= self.state.best_score:
+            self.state.best_score, self.state.best_epoch = found.score, epoch
+            self.state.best = {name: parameter.clone() for name, parameter in self._trained().items()}
+        return found
+
+    def _trained(self) -> dict[str, Tensor]:
+        return {name: p.detach() for name, p in self.network.named_parameters() if p.requires_grad}
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint."""
+        content = {
+            "parameters": self._trained(),
+            "optimizer": self._optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "state": asdict(self.state),
+        }
+        write_checkpoint(path, self._identity, content)
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint if there is one."""
+        if not path.is_file():
+            return
+        content = read_checkpoint(path, self._identity)
+        self.network.load_state_dict(content["parameters"], strict=False)
+        self._optimizer.load_state_dict(content["optimizer"])
+        torch.set_rng_state(content["random"])
+        self.state = replace(_State(), **content["state"])

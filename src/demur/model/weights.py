@@ -1,0 +1,198 @@
+"""Save and load what training changed: adapters and heads, bound to an encoder and a taxonomy.
+
+A weights folder holds `weights.safetensors`, every trained tensor under its name in the network, and `manifest.json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from demur.errors import WeightsError
+from demur.model.encoders import Encoder, sha256_of
+from demur.verdict import Thresholds
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import Tensor
+
+    from demur.model.network import RefusalNetwork
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Manifest", "Weights", "save_weights", "shipped_weights"]
+
+_TENSORS = "weights.safetensors"
+_MANIFEST = "manifest.json"
+_FORMAT = 1
+
+
+class Manifest(BaseModel):
+    """Describe trained weights: what they fit, how they decide, how they were made.
+
+    Attributes:
+        format: Version of this layout.
+        encoder: Name of the encoder that was trained on.
+        encoder_sha256: Digest of that encoder's `model.safetensors`.
+        taxonomy_fingerprint: Fingerprint of the taxonomy that the head's labels follow.
+        categories: Keys of the head's labels, in order.
+        low_rank_scale: Factor s of the low-rank updates, W + s · B A.
+        max_tokens: Window that was trained with.
+        thresholds: Fitted decision thresholds, by the names in `Thresholds`.
+        calibration: What was fitted on held-out rows and folded into the heads, for the record.
+        held_out: Gate probabilities of rows that were neither trained nor calibrated on, by true label: `refusal`,
+            `compliance`.
+        training: How the weights were made: data files with digests and counts, settings, history.
+        tensors_sha256: Digest of `weights.safetensors`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = _FORMAT
+    encoder: str
+    encoder_sha256: str
+    taxonomy_fingerprint: str
+    categories: tuple[str, ...]
+    low_rank_scale: float
+    max_tokens: int
+    thresholds: dict[str, float]
+    calibration: dict[str, Any]
+    held_out: dict[str, list[float]]
+    training: dict[str, Any]
+    tensors_sha256: str = ""
+
+    @field_validator("thresholds")
+    @classmethod
+    def _are_thresholds(cls, thresholds: dict[str, float]) -> dict[str, float]:
+        unknown = thresholds.keys() - {field.name for field in fields(Thresholds)}
+        if unknown:
+            message = f"{min(unknown)!r} is no threshold"
+            raise ValueError(message)
+        return asdict(Thresholds(**thresholds))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read and check the manifest of a weights folder.
+
+        Raises:
+            WeightsError: It is missing, damaged, or of a format that this version does not know.
+        """
+        path = folder / _MANIFEST
+        if not path.is_file():
+            message = f"no weights at {str(folder)!r}: {_MANIFEST} is missing; give a folder that `demur train` wrote"
+            raise WeightsError(message)
+        try:
+            manifest = cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            message = f"{path} is damaged: {place or 'the file'}: {first['msg']}; restore it or train again"
+            raise WeightsError(message) from error
+        if manifest.format != _FORMAT:
+            message = f"{path} has format {manifest.format}; this version reads format {_FORMAT}"
+            raise WeightsError(message)
+        return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Hold a network that is ready to judge, with what belongs to it."""
+
+    network: RefusalNetwork
+    tokenizer: Tokenizer
+    encoder: Encoder
+    manifest: Manifest
+    taxonomy: Taxonomy
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Return the fitted decision thresholds."""
+        return Thresholds(**self.manifest.thresholds)
+
+    @classmethod
+    def load(cls, folder: Path | None = None, *, taxonomy: Taxonomy, encoder: str | None = None) -> Self:
+        """Load weights onto the encoder that they were trained on; None for the shipped ones.
+
+        Args:
+            folder: A folder that `demur train` wrote.
+            taxonomy: Must have the fingerprint that the weights were trained under.
+            encoder: Where the encoder is, if not where the manifest says; must be the same file.
+
+        Raises:
+            WeightsError: Something is missing, damaged, or does not belong together.
+        """
+        folder = shipped_weights() if folder is None else folder
+        manifest = Manifest.load(folder)
+        if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
+            message = (
+                f"the weights in {str(folder)!r} were trained under another taxonomy ({len(manifest.categories)} "
+                f"categories, fingerprint {manifest.taxonomy_fingerprint[:12]}); this one has {len(taxonomy)} and "
+                f"{taxonomy.fingerprint[:12]}; give the taxonomy of the weights, or train with this one"
+            )
+            raise WeightsError(message)
+        found = _encoder_for(manifest, encoder, folder)
+        return cls(_network(found, manifest, folder), found.tokenizer(), found, manifest, taxonomy)
+
+
+def shipped_weights() -> Path:
+    """Return the folder of the weights that come with the package."""
+    return Path(str(resources.files("demur") / "weights"))
+
+
+def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -> None:
+    """Write a weights folder; the manifest last, so that a folder with a manifest is whole."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / f"{_TENSORS}.part")
+    (folder / f"{_TENSORS}.part").replace(folder / _TENSORS)
+    whole = manifest.model_copy(update={"tensors_sha256": sha256_of(folder / _TENSORS)})
+    (folder / f"{_MANIFEST}.part").write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
+
+
+def _encoder_for(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+    encoder = Encoder.find(manifest.encoder if name is None else name)
+    if encoder.sha256 != manifest.encoder_sha256:
+        message = (
+            f"the weights in {str(folder)!r} were trained on encoder {manifest.encoder!r} "
+            f"(sha256 {manifest.encoder_sha256[:12]}), but {encoder.name!r} has {encoder.sha256[:12]}; "
+            "give that encoder, or train on this one with `demur train --encoder`"
+        )
+        raise WeightsError(message)
+    return encoder
+
+
+def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:
+    from demur.model.network import RefusalNetwork
+
+    network = RefusalNetwork(encoder.network(), len(manifest.categories))
+    tensors = _read_tensors(folder / _TENSORS, manifest)
+    try:
+        network.load_trained(tensors, scale=manifest.low_rank_scale)
+    except KeyError as error:
+        message = f"{folder / _TENSORS} does not fit the network: tensor {error} is missing or unknown; train again"
+        raise WeightsError(message) from error
+    except RuntimeError as error:
+        message = f"{folder / _TENSORS} does not fit the network: {error}; train again"
+        raise WeightsError(message) from error
+    return network.eval()
+
+
+def _read_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+    from safetensors.torch import load_file
+
+    if not path.is_file():
+        message = f"no file {str(path)!r} beside its manifest; restore it or train again"
+        raise WeightsError(message)
+    digest = sha256_of(path)
+    if digest != manifest.tensors_sha256:
+        message = (
+            f"{path} is damaged: its sha256 is {digest}, and its manifest says {manifest.tensors_sha256}; "
+            "restore it or train again"
+        )
+        raise WeightsError(message)
+    return load_file(path)

@@ -1,0 +1,104 @@
+"""Part labelled rows by their prompts, so that what is measured was never trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from demur.conversation import Conversation
+    from demur.data.labelled import Labelled
+
+__all__ = ["Partition", "partition", "prompt_key"]
+
+# Share of the prompts with clear labels that training never sees: one half chooses the epoch and calibrates,
+# the other measures the operating point that corrected shares need.
+_HELD_OUT_SHARE = 0.12
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Keep rows on their sides; no prompt stands on two of them.
+
+    Attributes:
+        training: What the network is fitted to.
+        tuning: Chooses the epoch, calibrates and sets thresholds.
+        measuring: Measures the gate's operating point and nothing else.
+        n_avoided: Rows left out because their prompt stands in a file to be avoided.
+        n_repeated: Rows left out because the same conversation came before.
+        n_withheld: Rows left out because their prompt is held out, and they are none to measure by.
+    """
+
+    training: tuple[Labelled, ...]
+    tuning: tuple[Labelled, ...]
+    measuring: tuple[Labelled, ...]
+    n_avoided: int = 0
+    n_repeated: int = 0
+    n_withheld: int = 0
+
+
+def prompt_key(conversation: Conversation) -> str:
+    """Return what counts as the same prompt: the first user turn, else the reply, with case and space folded."""
+    first = next((turn.content for turn in conversation.turns if turn.role == "user"), conversation.reply)
+    return " ".join(first.casefold().split())
+
+
+def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed: int = 0) -> Partition:
+    """Part rows by their prompts.
+
+    Only clear labels on real replies are held out: neither weak ones, nor synthetic rows, nor rows that were drawn for
+    being hard say how the gate does on real data. Rows that repeat a conversation
+    are left out, the one with the fuller label kept.
+
+    Args:
+        rows: Labelled conversations, in any order.
+        avoid: Rows whose prompts must stand on no side.
+        seed: Draws the prompts that are held out.
+    """
+    avoided = {prompt_key(row.conversation) for row in avoid}
+    clean = [row for row in rows if prompt_key(row.conversation) not in avoided]
+    unique = _unique(clean)
+    measurable = {prompt_key(row.conversation) for row in unique if _is_clear(row)}
+    held_out = {key: drawn for key in measurable if (drawn := _draw(key, seed)) < _HELD_OUT_SHARE}
+    sides: dict[str, list[Labelled]] = {"training": [], "tuning": [], "measuring": []}
+    n_withheld = 0
+    for row in unique:
+        drawn_here = held_out.get(prompt_key(row.conversation))
+        if drawn_here is None:
+            sides["training"].append(row)
+        elif _is_clear(row):
+            sides["tuning" if drawn_here < _HELD_OUT_SHARE / 2 else "measuring"].append(row)
+        else:
+            n_withheld += 1
+    return Partition(
+        **{name: tuple(rows) for name, rows in sides.items()},
+        n_avoided=len(rows) - len(clean),
+        n_repeated=len(clean) - len(unique),
+        n_withheld=n_withheld,
+    )
+
+
+def _is_clear(row: Labelled) -> bool:
+    return row.outcome is not None and not (row.is_weak or row.is_drawn_hard or row.source == "synthetic")
+
+
+def _unique(rows: Sequence[Labelled]) -> list[Labelled]:
+    fullest: dict[object, Labelled] = {}
+    for row in rows:
+        met = fullest.get(row.conversation.turns)
+        if met is None or _fullness(row) > _fullness(met):
+            fullest[row.conversation.turns] = row
+    return list(fullest.values())
+
+
+def _fullness(row: Labelled) -> tuple[bool, bool, bool]:
+    return (not row.is_weak, row.outcome is not None, bool(row.labels))
+
+
+def _draw(key: str, seed: int) -> float:
+    """Draw a number in [0, 1) that depends on the prompt and the seed alone, never on the order of files."""
+    digest = hashlib.sha256(f"{seed}:{key}".encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

@@ -1,0 +1,237 @@
+"""Hold the analyzer to one verdict a conversation, in order, whatever is in it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from demur.conversation import Conversation, Turn
+from demur.errors import RowError, TaxonomyError, WeightsError
+from demur.labelers.classifier import Analyzer
+from demur.model.runtime import Probabilities
+from demur.verdict import Thresholds, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from demur.model.weights import Weights
+    from demur.taxonomy import Taxonomy
+
+REFUSAL = Conversation.of("Please draw a lock for me.", "Sorry, I am unable to draw.")
+ANSWER = Conversation.of("How do I write about bread?", "Sure, here is how you write about bread.")
+
+
+class Fixed:
+    """Answer every text alike."""
+
+    name = "fixed"
+
+    def __init__(self, refusal: float, partial: float, kinds: list[float]) -> None:
+        """Take the one answer."""
+        self._answer = refusal, partial, kinds
+
+    @property
+    def n_categories(self) -> int:
+        """Count the kinds."""
+        return len(self._answer[2])
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:  # noqa: ARG002
+        """Repeat the answer."""
+        refusal, partial, kinds = self._answer
+        n = len(input_ids)
+        return Probabilities(np.full(n, refusal), np.full(n, partial), np.tile(kinds, (n, 1)))
+
+
+def fixed(weights: Weights, *, refusal: float, partial: float = 0.0, thresholds: Thresholds | None = None) -> Analyzer:
+    """Build an analyzer that is told the probabilities: .5, .3 and .2 for the first three kinds, all of one group."""
+    kinds = [0.5, 0.3, 0.2, *[0.0] * (len(weights.taxonomy) - 3)]
+    return Analyzer(weights, thresholds=thresholds, engine=Fixed(refusal, partial, kinds))
+
+
+def one(analyzer: Analyzer, conversation: Conversation | str) -> Verdict:
+    """Label one conversation."""
+    (verdict,) = analyzer.label([conversation])
+    return verdict
+
+
+def test_the_trained_analyzer_tells_refusals_from_answers(
+    analyzer: Analyzer, labelled_rows: list[dict[str, Any]]
+) -> None:
+    """Of the 64 hand-made rows, most of which it was fitted to, at least 58."""
+    conversations = [
+        Conversation(tuple(Turn(message["role"], message["content"]) for message in row["messages"]))
+        for row in labelled_rows
+    ]
+    verdicts = list(analyzer.label(conversations))
+    truth = [row["verdict"] != "none" for row in labelled_rows]
+    assert sum(verdict.is_refusal == refuses for verdict, refuses in zip(verdicts, truth, strict=True)) >= 58
+
+
+def test_a_refusal_has_a_kind_and_an_answer_has_none(analyzer: Analyzer) -> None:
+    """Both have the probabilities of all kinds, which sum to 1."""
+    refusal, answer = analyzer.label([REFUSAL, ANSWER])
+    assert refusal.is_refusal
+    assert refusal.category in analyzer.taxonomy.keys
+    assert refusal.group == analyzer.taxonomy.group_of(str(refusal.category))
+    assert (answer.outcome, answer.category) == ("none", None)
+    for verdict in (refusal, answer):
+        assert len(verdict.category_probabilities) == 16
+        assert sum(verdict.category_probabilities) == pytest.approx(1.0)
+
+
+def test_verdicts_come_in_order(analyzer: Analyzer) -> None:
+    """1,100 conversations, more than two windows of 512, refusals and answers and empty replies mixed."""
+    empty = Conversation.of("Why?", " \n")
+    pattern = [REFUSAL, ANSWER, ANSWER, empty, REFUSAL, empty, ANSWER]
+    expected = [one(analyzer, conversation).outcome for conversation in pattern]
+    found = [verdict.outcome for verdict in analyzer.label([pattern[i % 7] for i in range(1_100)])]
+    assert found == [expected[i % 7] for i in range(1_100)]
+
+
+def test_conversations_are_read_as_they_are_needed(analyzer: Analyzer) -> None:
+    """The first verdict comes after the first window of 512, not after the last conversation."""
+    read = 0
+
+    def endless() -> Any:
+        nonlocal read
+        while True:
+            read += 1
+            yield REFUSAL
+
+    next(analyzer.label(endless()))
+    assert read == 512
+
+
+def test_strings_and_conversations_are_one(analyzer: Analyzer) -> None:
+    """Role-token text is its turns; a text without role tokens is a bare reply."""
+    text = "<|user|>Please draw a lock for me.<|assistant|>Sorry, I am unable to draw."
+    assert one(analyzer, text) == one(analyzer, REFUSAL)
+    bare = Conversation((Turn("assistant", "Sorry, I am unable to draw."),))
+    assert one(analyzer, "Sorry, I am unable to draw.") == one(analyzer, bare)
+
+
+def test_a_string_without_a_reply_is_an_error(analyzer: Analyzer) -> None:
+    """It has role tokens, and none of them is the assistant's."""
+    with pytest.raises(RowError, match="no assistant turn"):
+        one(analyzer, "<|user|>Hello?")
+
+
+@pytest.mark.parametrize("reply", ["", " ", "\n\t ", "\u3000", "<think>I should say no.</think>"])
+def test_an_empty_reply_is_unscored(analyzer: Analyzer, reply: str) -> None:
+    """Nothing, white space of any kind, and thinking that was never followed by an answer."""
+    assert one(analyzer, f"<|user|>Why?<|assistant|>{reply}") == Verdict.unscored("empty_reply")
+
+
+def test_nothing_gives_nothing(analyzer: Analyzer) -> None:
+    """No conversation, no verdict."""
+    assert list(analyzer.label([])) == []
+
+
+@pytest.mark.parametrize(("threshold", "outcome"), [(0.6, "full"), (0.7, "full"), (0.71, "none")])
+def test_the_refusal_threshold_counts_from_itself_on(loaded_weights: Weights, threshold: float, outcome: str) -> None:
+    """P = .7 refuses at thresholds .6 and .7, and not at .71."""
+    analyzer = fixed(loaded_weights, refusal=0.7, thresholds=Thresholds(refusal=threshold))
+    assert one(analyzer, REFUSAL).outcome == outcome
+
+
+def test_the_partial_threshold_parts_full_from_partial(loaded_weights: Weights) -> None:
+    """P(partial | refusal) = .6 is partial at the usual .5 and full at .8; an answer is neither."""
+    assert one(fixed(loaded_weights, refusal=0.9, partial=0.6), REFUSAL).outcome == "partial"
+    strict = Thresholds(partial=0.8)
+    assert one(fixed(loaded_weights, refusal=0.9, partial=0.6, thresholds=strict), REFUSAL).outcome == "full"
+    assert one(fixed(loaded_weights, refusal=0.1, partial=0.6), REFUSAL).outcome == "none"
+
+
+@pytest.mark.parametrize(("threshold", "n_further"), [(0.3, 1), (0.2, 2), (0.31, 0)])
+def test_further_kinds_follow_their_threshold(loaded_weights: Weights, threshold: float, n_further: int) -> None:
+    """Kinds at .5, .3 and .2: beside the main one, those from the threshold on, the most probable first."""
+    verdict = one(fixed(loaded_weights, refusal=0.9, thresholds=Thresholds(further=threshold)), REFUSAL)
+    assert verdict.category == loaded_weights.taxonomy.keys[0]
+    assert verdict.further == loaded_weights.taxonomy.keys[1 : 1 + n_further]
+
+
+def test_the_fitted_thresholds_hold_unless_others_are_given(loaded_weights: Weights) -> None:
+    """None is the only 'not given'."""
+    assert Analyzer(loaded_weights).thresholds == loaded_weights.thresholds
+    zero = Thresholds(refusal=0.0)
+    assert Analyzer(loaded_weights, thresholds=zero).thresholds == zero
+
+
+def test_lone_surrogates_are_judged_like_any_text(analyzer: Analyzer) -> None:
+    """They cannot be written as UTF-8, and must not bring down the rows beside them."""
+    broken = Conversation.of("Please draw \ud83d", "Sorry, I am unable to draw\udc00.")
+    first, second = analyzer.label([broken, REFUSAL])
+    assert first.is_scored
+    assert second.refusal_probability == pytest.approx(one(analyzer, REFUSAL).refusal_probability, abs=1e-5)
+
+
+def test_a_reply_of_two_megabytes_is_judged_in_seconds(analyzer: Analyzer) -> None:
+    """By its beginning and its end."""
+    started = time.perf_counter()
+    verdict = one(analyzer, Conversation.of("Why?", "Sorry, I cannot help. " * 90_000))
+    assert verdict.is_scored
+    assert time.perf_counter() - started < 5
+
+
+def test_probabilities_are_plain_numbers(analyzer: Analyzer) -> None:
+    """Not numpy's: they are written as JSON and compared with `==`."""
+    verdict = one(analyzer, REFUSAL)
+    assert type(verdict.refusal_probability) is float
+    assert {type(probability) for probability in verdict.category_probabilities} == {float}
+    assert not math.isnan(verdict.refusal_probability)
+
+
+def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
+    """Digests of weights and encoder, the engine and the window."""
+    analyzer = Analyzer(loaded_weights, engine=Fixed(0.5, 0.5, [1.0]))
+    assert analyzer.describe() == {
+        "name": "demur",
+        "weights_sha256": loaded_weights.manifest.tensors_sha256,
+        "encoder": loaded_weights.manifest.encoder,
+        "encoder_sha256": loaded_weights.encoder.sha256,
+        "engine": "fixed",
+        "max_tokens": 512,
+    }
+
+
+def test_the_operating_point_is_counted_on_held_out_rows(loaded_weights: Weights) -> None:
+    """Refusals at .9, .6, .4 and others at .5, .1: from .5 on, 2 hits, 1 miss, 1 alarm, 1 let pass."""
+    held_out = {"refusal": [0.4, 0.6, 0.9], "compliance": [0.1, 0.5]}
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"held_out": held_out}))
+    point = Analyzer(weights).operating_point(0.5)
+    assert point is not None
+    assert (point.true_positives, point.false_negatives) == (2, 1)
+    assert (point.true_negatives, point.false_positives) == (1, 1)
+
+
+@pytest.mark.parametrize("held_out", [{}, {"refusal": [0.9]}, {"refusal": [], "compliance": [0.1]}])
+def test_without_held_out_rows_of_both_sides_there_is_no_operating_point(
+    loaded_weights: Weights, held_out: dict[str, list[float]]
+) -> None:
+    """A sensitivity of no refusal would be a guess."""
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"held_out": held_out}))
+    assert Analyzer(weights).operating_point(0.5) is None
+
+
+def test_an_analyzer_is_loaded_from_a_folder(tiny_weights: Path, analyzer: Analyzer, taxonomy: Taxonomy) -> None:
+    """Given as a path or a string, with the shipped taxonomy, a taxonomy, or the encoder's folder."""
+    expected = one(analyzer, REFUSAL)
+    assert one(Analyzer.load(tiny_weights), REFUSAL) == expected
+    assert one(Analyzer.load(str(tiny_weights), taxonomy=taxonomy), REFUSAL) == expected
+    again = Analyzer.load(tiny_weights, encoder=analyzer.describe()["encoder"], thresholds=Thresholds(refusal=1.0))
+    assert one(again, REFUSAL).outcome == "none"
+
+
+def test_what_cannot_be_loaded_is_named(tiny_weights: Path, tmp_path: Path) -> None:
+    """Weights that are not there, a taxonomy that is not there."""
+    with pytest.raises(WeightsError, match="no weights at"):
+        Analyzer.load(tmp_path)
+    with pytest.raises(TaxonomyError):
+        Analyzer.load(tiny_weights, taxonomy=tmp_path / "none.yaml")

@@ -1,0 +1,253 @@
+"""Hold the training study to its data: which prompt stands where, and what the manifest says of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from demur.conversation import Conversation, Turn
+from demur.data.labelled import Labelled, read_labelled
+from demur.errors import OutputError, SourceError, TrainingError
+from demur.labelers.classifier import Analyzer
+from demur.model.encoders import Encoder, sha256_of
+from demur.model.weights import Manifest
+from demur.studies.training import partition, prompt_key, train
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from demur.model.training import Step, TrainingSettings
+    from demur.taxonomy import Taxonomy
+
+
+def row(request: str, reply: str = "no", **known: Any) -> Labelled:
+    """Build a clearly labelled refusal from a source of real replies."""
+    usual: dict[str, Any] = {"outcome": "full", "is_refusal": True, "labels": ("privacy",), "source": "hand"}
+    return Labelled(conversation=Conversation.of(request, reply), id=request, **{**usual, **known})
+
+
+ROWS = [row(f"request {i}", reply) for i in range(400) for reply in ("no", "never")]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as JSONL."""
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def trained(taxonomy: Taxonomy, tiny_encoder: Path, tiny_settings: TrainingSettings) -> Callable[..., Manifest]:
+    """Return what trains on files into a folder, for two epochs."""
+
+    def run(files: list[Path], out: Path, **given: Any) -> Manifest:
+        settings = given.pop("settings", replace(tiny_settings, epochs=2))
+        encoder = Encoder.find(str(tiny_encoder))
+        return train(files, out, taxonomy=taxonomy, encoder=encoder, settings=settings, **given)
+
+    return run
+
+
+# Prompts -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_is_the_first_request_with_case_and_space_folded() -> None:
+    """What follows in the conversation does not make it another prompt."""
+    turns = (Turn("system", "s"), Turn("user", " How\n ARE  you?"), Turn("assistant", "a"), Turn("user", "b"))
+    assert prompt_key(Conversation((*turns, Turn("assistant", "c")))) == "how are you?"
+
+
+def test_a_reply_without_a_request_is_its_own_prompt() -> None:
+    """There is nothing else to tell it by."""
+    assert prompt_key(Conversation((Turn("assistant", "Sorry, NO"),))) == "sorry, no"
+
+
+def test_no_prompt_stands_on_two_sides() -> None:
+    """400 prompts of two replies each: about 12 % of them, drawn by prompt, are held out, in equal halves."""
+    parts = partition(ROWS)
+    prompts = [
+        {prompt_key(each.conversation) for each in side} for side in (parts.training, parts.tuning, parts.measuring)
+    ]
+    assert not prompts[0] & prompts[1]
+    assert not prompts[0] & prompts[2]
+    assert not prompts[1] & prompts[2]
+    assert sum(map(len, prompts)) == 400
+    # Binomial(400, .06): 24, with a standard deviation of 4.7.
+    assert len(prompts[1]) == pytest.approx(24, abs=15)
+    assert len(prompts[2]) == pytest.approx(24, abs=15)
+
+
+def test_sides_follow_from_prompt_and_seed_alone() -> None:
+    """Turning the rows around moves none of them; another seed does."""
+    forth, back, other = partition(ROWS), partition(ROWS[::-1]), partition(ROWS, seed=1)
+    assert {each.id for each in forth.tuning} == {each.id for each in back.tuning}
+    assert {each.id for each in forth.tuning} != {each.id for each in other.tuning}
+
+
+def test_every_row_is_on_a_side_or_counted() -> None:
+    """Of rows avoided, repeated or too unclear to measure by, none is lost without a count."""
+    unclear = [row(f"request {i}", "weakly", is_weak=True) for i in range(400)]
+    rows = [*ROWS, *unclear, *ROWS[:50]]
+    parts = partition(rows, avoid=ROWS[:20])
+    on_a_side = len(parts.training) + len(parts.tuning) + len(parts.measuring)
+    assert on_a_side + parts.n_avoided + parts.n_repeated + parts.n_withheld == len(rows)
+    assert parts.n_withheld > 0
+
+
+@pytest.mark.parametrize("unclear", [{"is_weak": True}, {"outcome": None}, {"source": "synthetic"}])
+def test_only_clear_labels_on_real_replies_are_held_out(unclear: dict[str, Any]) -> None:
+    """Weak, unknown or synthetic rows say little of how the gate does: their prompts all train."""
+    parts = partition([row(f"request {i}", **unclear) for i in range(200)])
+    assert (len(parts.training), parts.tuning, parts.measuring) == (200, (), ())
+
+
+def test_prompts_to_be_avoided_are_on_no_side() -> None:
+    """With every reply to them, however the prompt is written; the rows that were left out are counted."""
+    parts = partition(ROWS, avoid=[row("  REQUEST 7 ", "another reply")])
+    assert parts.n_avoided == 2
+    sides = (*parts.training, *parts.tuning, *parts.measuring)
+    assert "request 7" not in {prompt_key(each.conversation) for each in sides}
+
+
+def test_a_repeated_conversation_keeps_its_fullest_label() -> None:
+    """A weak label, a bare one, one with a kind: the last is the fullest, wherever it stands."""
+    weak = row("a", is_weak=True, labels=())
+    bare = row("a", labels=())
+    full = row("a")
+    for rows in ([weak, bare, full], [full, bare, weak], [bare, full, weak]):
+        parts = partition(rows)
+        assert (*parts.training, *parts.tuning, *parts.measuring) == (full,)
+        assert parts.n_repeated == 2
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_manifest_tells_how_the_weights_were_made(
+    tiny_weights: Path, tiny_encoder: Path, labelled_file: Path, taxonomy: Taxonomy, tiny_settings: TrainingSettings
+) -> None:
+    """Encoder, taxonomy, window, data by digest and count, settings, and one entry for each epoch."""
+    manifest = Manifest.load(tiny_weights)
+    assert manifest.encoder_sha256 == sha256_of(tiny_encoder / "model.safetensors")
+    assert manifest.taxonomy_fingerprint == taxonomy.fingerprint
+    assert manifest.categories == taxonomy.keys
+    assert (manifest.max_tokens, manifest.low_rank_scale) == (512, tiny_settings.low_rank_scale)
+    assert manifest.training["files"] == {labelled_file.name: sha256_of(labelled_file)}
+    assert manifest.training["settings"]["learning_rate"] == tiny_settings.learning_rate
+    assert [entry["epoch"] for entry in manifest.training["history"]] == list(range(1, 13))
+    rows = manifest.training["rows"]
+    assert sum(rows["training"].values()) + rows["tuning"] + rows["measuring"] == 64
+    assert rows["tuning"] == manifest.calibration["n_rows"]
+
+
+def test_held_out_probabilities_are_the_analyzers_own(
+    tiny_weights: Path, labelled_file: Path, taxonomy: Taxonomy, tiny_settings: TrainingSettings, analyzer: Analyzer
+) -> None:
+    """On the rows that only measure: as the loaded analyzer gives them, to the four digits that are kept."""
+    measuring = partition(read_labelled(labelled_file, taxonomy), seed=tiny_settings.seed).measuring
+    held_out = Manifest.load(tiny_weights).held_out
+    for side, refuses in (("refusal", True), ("compliance", False)):
+        conversations = [each.conversation for each in measuring if each.is_refusal is refuses]
+        expected = sorted(verdict.refusal_probability for verdict in analyzer.label(conversations))
+        assert len(expected) >= 2
+        np.testing.assert_allclose(held_out[side], expected, atol=1e-4)
+
+
+def test_only_training_rows_of_a_file_are_read(
+    trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """Where rows name a split, `dev` stays out; rows without one are read."""
+    rows = [{**each, "split": ("train", "dev", None)[i % 3]} for i, each in enumerate(labelled_rows)]
+    manifest = trained([write(tmp_path / "split.jsonl", rows)], tmp_path / "out")
+    counts = manifest.training["rows"]
+    assert sum(counts["training"].values()) + counts["tuning"] + counts["measuring"] == 43  # 64 less every third
+
+
+def test_files_to_be_avoided_are_named_and_counted(
+    trained: Callable[..., Manifest], labelled_file: Path, labelled_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """Ten prompts, one row each; of a file to be avoided, every split is."""
+    avoid = write(tmp_path / "gold.jsonl", [{**each, "split": "dev"} for each in labelled_rows[20:30]])
+    manifest = trained([labelled_file], tmp_path / "out", avoid=[avoid])
+    assert manifest.training["avoided_files"] == {"gold.jsonl": sha256_of(avoid)}
+    assert manifest.training["rows"]["avoided"] == 10
+
+
+def test_a_stopped_training_ends_up_with_the_same_weights(
+    trained: Callable[..., Manifest], labelled_file: Path, tmp_path: Path
+) -> None:
+    """Byte for byte, tensors and manifest; the checkpoint is gone in the end."""
+
+    def stop(step: Step) -> None:
+        if step.done == 9:
+            raise KeyboardInterrupt
+
+    trained([labelled_file], tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        trained([labelled_file], tmp_path / "stopped", on_step=stop)
+    assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["checkpoint.pt"]
+    trained([labelled_file], tmp_path / "stopped")
+    whole, stopped = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "stopped")
+    )
+    assert whole.keys() == {"manifest.json", "weights.safetensors"}
+    assert stopped == whole
+
+
+def test_whole_layers_can_be_trained(
+    trained: Callable[..., Manifest], labelled_file: Path, tiny_settings: TrainingSettings, tmp_path: Path
+) -> None:
+    """Rank 0; what comes out loads and judges."""
+    settings = replace(tiny_settings, epochs=1, rank=0, learning_rate=1e-3)
+    trained([labelled_file], tmp_path / "out", settings=settings)
+    (verdict,) = Analyzer.load(tmp_path / "out").label(["<|user|>Why?<|assistant|>Sorry, no."])
+    assert verdict.is_scored
+
+
+@pytest.mark.parametrize("verdict", ["full", "none"])
+def test_rows_of_one_side_alone_train_no_gate(
+    trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path, verdict: str
+) -> None:
+    """Only refusals, or only answers."""
+    rows = [each for each in labelled_rows if each["verdict"] == verdict]
+    with pytest.raises(TrainingError, match="the gate needs refusals and other replies"):
+        trained([write(tmp_path / "rows.jsonl", rows)], tmp_path / "out")
+
+
+def test_too_few_rows_are_said_to_be_too_few(
+    trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """Four rows are fewer than one batch of eight."""
+    rows = [*labelled_rows[:2], *labelled_rows[-2:]]
+    with pytest.raises(TrainingError, match="fewer than one batch of 8"):
+        trained([write(tmp_path / "rows.jsonl", rows)], tmp_path / "out")
+
+
+def test_rows_that_cannot_be_held_out_are_too_little(
+    trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """All of them weak: nothing could choose the epoch or calibrate."""
+    rows = [{**each, "weak": True} for each in labelled_rows]
+    with pytest.raises(TrainingError, match="no row is held out"):
+        trained([write(tmp_path / "rows.jsonl", rows)], tmp_path / "out")
+
+
+def test_a_place_that_cannot_be_written_to_is_found_before_training(
+    trained: Callable[..., Manifest], labelled_file: Path, tmp_path: Path
+) -> None:
+    """Not when the first checkpoint is due."""
+    (tmp_path / "file").touch()
+    steps: list[Step] = []
+    with pytest.raises(OutputError, match="cannot write to"):
+        trained([labelled_file], tmp_path / "file", on_step=steps.append)
+    assert steps == []
+
+
+def test_a_missing_file_is_named(trained: Callable[..., Manifest], tmp_path: Path) -> None:
+    """Before anything is trained."""
+    with pytest.raises(SourceError, match=r"no file at .*none\.jsonl"):
+        trained([tmp_path / "none.jsonl"], tmp_path / "out")
