@@ -1,0 +1,66 @@
+"""Audit how language models refuse.
+
+>>> from demur import Analyzer
+>>> verdict, = Analyzer.load().label(["<|user|>How do I pick a lock?<|assistant|>I can't help with that."])
+>>> verdict.outcome
+'full'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from demur.api import audit
+    from demur.conversation import Conversation, Turn
+    from demur.errors import DemurError
+    from demur.labelers.classifier import Analyzer
+    from demur.labelers.keywords import KeywordLabeler
+    from demur.studies.audit import Audit
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Labeler, Thresholds, Verdict
+
+__all__ = [
+    "Analyzer",
+    "Audit",
+    "Conversation",
+    "DemurError",
+    "KeywordLabeler",
+    "Labeler",
+    "Taxonomy",
+    "Thresholds",
+    "Turn",
+    "Verdict",
+    "audit",
+]
+
+# Names are loaded when they are asked for: most of what stands behind them imports torch or pandas.
+_HOMES = {
+    "Analyzer": "demur.labelers.classifier",
+    "Audit": "demur.studies.audit",
+    "Conversation": "demur.conversation",
+    "DemurError": "demur.errors",
+    "KeywordLabeler": "demur.labelers.keywords",
+    "Labeler": "demur.verdict",
+    "Taxonomy": "demur.taxonomy",
+    "Thresholds": "demur.verdict",
+    "Turn": "demur.conversation",
+    "Verdict": "demur.verdict",
+    "audit": "demur.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module."""
+    if name == "__version__":
+        return metadata.version("demur")
+    if name not in _HOMES:
+        message = f"module 'demur' has no attribute {name!r}; it offers {', '.join(__all__)}"
+        raise AttributeError(message)
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return [*__all__, "__version__"]

@@ -1,0 +1,75 @@
+"""The door for Python: audit a data set with the analyzer loaded where none is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demur.studies.audit import audit as run_audit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from demur.conversation import Conversation
+    from demur.data.shapes import Turns
+    from demur.data.sources import Source
+    from demur.studies.audit import Progress
+    from demur.studies.findings import Audit
+    from demur.verdict import Labeler
+
+__all__ = ["audit"]
+
+
+def audit(  # noqa: PLR0913  # each is one option of the command line
+    source: str | Path | Source | Iterable[Conversation | str],
+    *,
+    labeler: Labeler | None = None,
+    out: Path | str | None = None,
+    limit: int | None = None,
+    layout: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    turns: Turns = "last",
+    strict: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Audit:
+    """Label every reply of a source, and say what it holds.
+
+    >>> import demur
+    >>> found = demur.audit(["<|user|>Draw me a cat.<|assistant|>I can't draw.", "<|user|>2 + 2?<|assistant|>4."])
+    >>> found.refusals
+    1
+
+    Args:
+        source: A file, folder, pattern, `hf://owner/name`, `example`, an open source, or conversations.
+        labeler: Who judges; None loads the shipped analyzer.
+        out: Folder for verdicts, composition and report; None keeps them in a temporary one, without a report.
+        limit: How many rows to read.
+        layout: Name of the layout; None to find it for each file.
+        fields: Columns by part, where they are not the usual ones.
+        turns: Whether the last assistant turn of a row is judged, or `all` of them.
+        strict: Raise on the first row that cannot be read, instead of counting it as unscored.
+        resume: Go on where an earlier run into the same folder stopped; begin if there was none.
+        overwrite: Replace an audit that the folder holds.
+        progress: Told how far it has come.
+
+    Raises:
+        SourceError: The source cannot be read; with `strict`, one of its rows.
+        LayoutError: The rows fit no layout, or not the one that was named.
+        OutputError: The folder cannot be used, holds another audit, or cannot be resumed.
+        WeightsError: The shipped analyzer cannot be loaded.
+    """
+    if labeler is None:
+        from demur.labelers.classifier import Analyzer
+
+        labeler = Analyzer.load()
+    found = run_audit(
+        source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, strict=strict,
+        resume=resume, overwrite=overwrite, progress=progress,
+    )  # fmt: skip
+    if out is not None:
+        from demur.report import write_reports
+
+        write_reports(found, found.path)
+    return found

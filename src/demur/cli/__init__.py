@@ -1,0 +1,67 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+from rich.console import Console
+
+from demur.cli import audit, classify, evaluate, export, taxonomy, train
+from demur.errors import DemurError
+
+__all__ = ["app", "main"]
+
+# What a shell expects of a program that was stopped with Ctrl-C: 128 + SIGINT.
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Audit how language models refuse.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("audit")(audit.audit)
+app.command("classify")(classify.classify)
+app.command("evaluate")(evaluate.evaluate)
+app.command("export")(export.export)
+app.command("train")(train.train)
+app.add_typer(taxonomy.app, name="taxonomy")
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from demur import __version__
+
+        print(f"demur {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
+) -> None:
+    del version  # the callback has printed it
+
+
+def main() -> None:
+    """Run the command line; a failure on purpose ends in one clear line and exit code 1, Ctrl-C in 130."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+    try:
+        app()
+    except DemurError as error:
+        _complain(f"error: {error}", error)
+        raise SystemExit(1) from error
+    except SystemExit as stop:
+        # typer turns Ctrl-C into this exit, and what we noted on the interruption would be lost.
+        if stop.code == _INTERRUPTED and stop.__context__ is not None:
+            _complain("stopped", stop.__context__.__cause__)
+        raise
+
+
+def _complain(message: str, error: BaseException | None) -> None:
+    """Print a message, and what was noted on the error on its way up."""
+    lines = [message, *getattr(error, "__notes__", [])]
+    Console(stderr=True).print("\n".join(lines), style="red", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,94 @@
+"""`demur classify`: judge one conversation."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+
+if TYPE_CHECKING:
+    from demur.conversation import Conversation
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Verdict
+
+__all__ = ["classify"]
+
+# Kinds shown beside the main one.
+_N_SHOWN = 3
+
+
+def classify(
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="The reply, a conversation as <|user|>…<|assistant|>…, or JSON in any layout; - reads standard input."
+        ),
+    ] = "-",
+    prompt: Annotated[str | None, typer.Option(help="What the reply answers.")] = None,
+    system: Annotated[str | None, typer.Option(help="The system prompt over it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    weights: WeightsFolder = None,
+    encoder: EncoderName = None,
+    taxonomy: TaxonomyFile = None,
+    threshold: Threshold = None,
+) -> None:
+    """Judge one conversation: refusal or not, and of which kind."""
+    conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+    (verdict,) = analyzer.label([conversation])
+    found = as_dict(verdict, analyzer.taxonomy)
+    print(json.dumps(found, ensure_ascii=False) if as_json else _lines(verdict, analyzer.taxonomy))
+
+
+def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
+    from demur.conversation import Conversation, Turn
+    from demur.data.rows import Row
+    from demur.data.shapes import detect, parse_text
+
+    if prompt is not None or system is not None:
+        return Conversation.of("" if prompt is None else prompt, text.strip(), system=system)
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return parse_text(text.strip())
+    if isinstance(fields, list):
+        fields = {"messages": fields}
+    if not isinstance(fields, dict):
+        return Conversation((Turn("assistant", text.strip()),))
+    row = Row(position=0, fields=fields, file="the conversation given", line=1)
+    return detect(fields).conversations(row)[0]
+
+
+def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
+    """Return a verdict as JSON types, its kinds by name."""
+    is_known = not math.isnan(verdict.refusal_probability)
+    return {
+        "verdict": verdict.outcome,
+        "refusal_probability": round(verdict.refusal_probability, 6) if is_known else None,
+        "category": verdict.category,
+        "group": verdict.group,
+        "further": list(verdict.further),
+        "category_probabilities": {
+            key: round(probability, 6)
+            for key, probability in zip(taxonomy.keys, verdict.category_probabilities, strict=False)
+        },
+        "unscored_reason": verdict.unscored_reason,
+    }
+
+
+def _lines(verdict: Verdict, taxonomy: Taxonomy) -> str:
+    if not verdict.is_scored:
+        return f"unscored: {verdict.unscored_reason}"
+    lines = [f"{verdict.outcome:<8} P(refusal) = {verdict.refusal_probability:.3f}"]
+    if verdict.category is not None:
+        by_kind = dict(zip(taxonomy.keys, verdict.category_probabilities, strict=True))
+        others = sorted(set(by_kind) - {verdict.category}, key=lambda key: -by_kind[key])[:_N_SHOWN]
+        for key in (verdict.category, *others):
+            mark = "*" if key == verdict.category else " "
+            lines.append(f"{mark} {taxonomy[key].name} ({taxonomy.group_of(key)}): {by_kind[key]:.3f}")
+    return "\n".join(lines)

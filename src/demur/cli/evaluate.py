@@ -1,0 +1,72 @@
+"""`demur evaluate`: measure a labeler against labelled rows."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+
+if TYPE_CHECKING:
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Labeler
+
+__all__ = ["evaluate"]
+
+
+class LabelerName(StrEnum):
+    """Name what can be measured."""
+
+    demur = "demur"
+    keywords = "keywords"
+
+
+class Split(StrEnum):
+    """Name the rows that are measured on."""
+
+    dev = "dev"
+    train = "train"
+    all = "all"
+
+
+def evaluate(
+    gold: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
+    labeler: Annotated[LabelerName, typer.Option(help="What is measured.")] = LabelerName.demur,
+    split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.dev,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind each interval.")] = 1000,
+    weights: WeightsFolder = None,
+    encoder: EncoderName = None,
+    taxonomy: TaxonomyFile = None,
+    threshold: Threshold = None,
+) -> None:
+    """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
+    from demur.data.labelled import read_labelled
+    from demur.report.evaluation import evaluation_markdown, evaluation_text
+    from demur.studies.evaluation import evaluate as measure
+
+    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold)
+    rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value)
+    found = measure(measured, rows, kinds, resamples=resamples)
+    if as_json:
+        print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+    else:
+        print(evaluation_markdown(found) if markdown else evaluation_text(found))
+
+
+def _labeler(
+    name: LabelerName, weights: Path | None, encoder: str | None, taxonomy: Path | None, threshold: float | None
+) -> tuple[Labeler, Taxonomy]:
+    if name is LabelerName.demur:
+        analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+        return analyzer, analyzer.taxonomy
+    from demur.labelers.keywords import KeywordLabeler
+    from demur.taxonomy import Taxonomy
+
+    kinds = Taxonomy.load(taxonomy)
+    return KeywordLabeler(kinds), kinds

@@ -1,0 +1,50 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from demur.labelers.classifier import Analyzer
+
+__all__ = ["EncoderName", "TaxonomyFile", "Threshold", "WeightsFolder", "open_analyzer", "quiet_libraries"]
+
+WeightsFolder = Annotated[
+    Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
+]
+EncoderName = Annotated[
+    str | None, typer.Option("--encoder", help="Hub id or local folder of the encoder; the embedded one by default.")
+]
+TaxonomyFile = Annotated[Path | None, typer.Option("--taxonomy", help="Taxonomy file; the shipped one by default.")]
+Threshold = Annotated[
+    float | None, typer.Option("--threshold", help="Probability from which a reply refuses; the fitted one by default.")
+]
+
+
+def open_analyzer(
+    weights: Path | None, encoder: str | None, taxonomy: Path | None, threshold: float | None = None
+) -> Analyzer:
+    """Load the analyzer that the options ask for."""
+    quiet_libraries()
+    from dataclasses import replace
+
+    from demur.labelers.classifier import Analyzer
+
+    if threshold is not None and not 0 <= threshold <= 1:
+        message = f"{threshold} is not a probability; give a number from 0 to 1"
+        raise typer.BadParameter(message, param_hint="--threshold")
+    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy)
+    if threshold is not None:
+        analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
+    return analyzer
+
+
+def quiet_libraries() -> None:
+    """Keep the progress bars and reports of libraries out of ours."""
+    import os
+
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")

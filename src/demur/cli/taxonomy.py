@@ -1,0 +1,66 @@
+"""`demur taxonomy`: show, check and render a taxonomy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Show, check and render the taxonomy.", no_args_is_help=True, rich_markup_mode=None)
+
+File = Annotated[Path | None, typer.Argument(help="Taxonomy file; the shipped one by default.")]
+
+
+@app.command()
+def show(
+    file: File = None,
+    category: Annotated[str | None, typer.Option(help="Show this category in full.")] = None,
+) -> None:
+    """Show the groups and categories, or one category in full."""
+    taxonomy = _load(file)
+    if category is not None:
+        from demur.report.guide import category_guide
+
+        print(category_guide(taxonomy[category]))
+        return
+    for group in taxonomy.groups:
+        print(f"{group.name} ({group.key}): {group.definition}")
+        for key in taxonomy.members(group.key):
+            print(f"  {key:<24} {taxonomy[key].definition}")
+
+
+@app.command()
+def validate(file: File = None) -> None:
+    """Check a taxonomy file; every problem is named by its key."""
+    taxonomy = _load(file)
+    print(
+        f"valid: {taxonomy.name} {taxonomy.version}, {len(taxonomy)} categories in {len(taxonomy.groups)} groups, "
+        f"fingerprint {taxonomy.fingerprint[:12]}"
+    )
+
+
+@app.command()
+def guide(
+    file: File = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; standard output by default.")] = None,
+) -> None:
+    """Render the annotation guide as Markdown."""
+    from demur.report.guide import guide as render
+
+    text = render(_load(file))
+    if out is None:
+        print(text, end="")
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _load(file: Path | None) -> Taxonomy:
+    from demur.taxonomy import Taxonomy
+
+    return Taxonomy.load(file)

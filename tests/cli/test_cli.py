@@ -1,0 +1,298 @@
+"""The command line end to end with a tiny model: what it writes, what it prints, and how it fails."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from demur.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from demur.conversation import Conversation
+    from demur.verdict import Verdict
+
+    Demur = Callable[..., tuple[int, str, str]]
+
+OUTPUTS = {"composition.json", "report.html", "report.md", "verdicts.parquet"}
+
+
+@pytest.fixture
+def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Demur:
+    """Run a command line and return exit code, standard output and standard error."""
+
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        code = stopped.value.code
+        printed = capfd.readouterr()
+        return 0 if code is None else int(code), printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Write six conversations and one broken line."""
+    lines = [
+        json.dumps({"prompt": f"Please draw a {thing}.", "response": reply})
+        for thing in ("lock", "song", "bread")
+        for reply in ("Sorry, I am unable to draw.", "Sure, here is how you draw it.")
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join([*lines[:3], '{"prompt": "cut off', *lines[3:]]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_an_audit_writes_verdicts_composition_and_reports(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """Six replies are judged, and the broken row is counted as unscored at its position."""
+    code, printed, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
+    assert code == 0, errors
+    assert "read as prompt_response: prompt=prompt response=response" in printed
+    assert "unscored: unreadable_row 1" in printed
+    assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS
+    table = pq.read_table(tmp_path / "audit" / "verdicts.parquet").to_pylist()
+    assert [row["row_id"] for row in table] == list(range(7))
+    assert [row["verdict"] for row in table].count("unscored") == 1
+    assert table[3]["unscored_reason"] == "unreadable_row"
+    composition = json.loads((tmp_path / "audit" / "composition.json").read_text())
+    assert composition["rows"] == 7
+    assert composition["refusals"] == sum(row["verdict"] in ("full", "partial") for row in table)
+    assert sum(kind["count"] for kind in composition["categories"].values()) == composition["refusals"]
+
+
+def test_a_second_audit_does_not_mix_with_the_first(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """A folder that holds another audit is refused, unless it is to be replaced."""
+    words = ("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
+    assert demur(*words)[0] == 0
+    code, _, errors = demur(*words, "--limit", 2)
+    assert code == 1
+    assert "--overwrite" in errors
+    assert demur(*words, "--limit", 2, "--overwrite")[0] == 0
+
+
+def test_strict_stops_at_the_broken_row(demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path) -> None:
+    """The error names file and line."""
+    code, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights, "--strict")
+    assert code == 1
+    assert f"{source}:4" in errors
+
+
+def test_a_threshold_of_one_finds_no_refusals(demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path) -> None:
+    """The threshold decides, not the weights' own."""
+    out = tmp_path / "audit"
+    assert demur("audit", source, "--out", out, "--weights", tiny_weights, "--threshold", "1")[0] == 0
+    assert json.loads((out / "composition.json").read_text())["refusals"] == 0
+
+
+@pytest.mark.parametrize("threshold", ["2", "-0.1"])
+def test_a_threshold_that_is_no_probability_is_refused(
+    demur: Demur, source: Path, tmp_path: Path, threshold: str
+) -> None:
+    """Usage errors exit with 2, as everywhere."""
+    code, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--threshold", threshold)
+    assert code == 2
+    assert "probability" in errors
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("missing.jsonl", None, "missing.jsonl"),
+        ("empty.jsonl", b"", "empty"),
+        ("garbage.jsonl", bytes(range(256)) * 40, "garbage.jsonl"),
+        ("columns.jsonl", b'{"alpha": 1, "beta": 2}\n', "alpha"),
+        ("table.xlsx", b"x", "xlsx"),
+    ],
+    ids=["a missing file", "an empty file", "garbage bytes", "unknown columns", "an unknown ending"],
+)
+def test_a_source_that_cannot_be_audited_is_answered_clearly(
+    demur: Demur, tiny_weights: Path, tmp_path: Path, name: str, content: bytes | None, expected: str
+) -> None:
+    """One line of error that names what was met; no traceback, and exit code 1."""
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    code, _, errors = demur("audit", path, "--out", tmp_path / "audit", "--weights", tiny_weights)
+    assert code == 1
+    assert expected in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"messages": [{"role": "user", "content": "Hi"}]}, "no_assistant_turn"),
+        ({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None}]}, "null_content"),
+        ({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": " "}]}, "empty_reply"),
+    ],
+    ids=["no assistant turn", "null content", "blank reply"],
+)
+def test_a_row_that_cannot_be_judged_is_unscored_with_its_reason(
+    demur: Demur, tiny_weights: Path, tmp_path: Path, row: dict[str, object], reason: str
+) -> None:
+    """The row is counted, and the good rows beside it are judged."""
+    good = {
+        "messages": [{"role": "user", "content": "Hi \ud800"}, {"role": "assistant", "content": "Sure. " * 350_000}]
+    }
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(good) + "\n" + json.dumps(row) + "\n", encoding="utf-8")
+    out = tmp_path / "audit"
+    code, _, errors = demur("audit", path, "--out", out, "--weights", tiny_weights)
+    assert code == 0, errors
+    composition = json.loads((out / "composition.json").read_text())
+    assert composition["rows"] == 2
+    assert composition["unscored"] == {reason: 1}
+
+
+def test_an_unknown_encoder_is_answered_clearly(demur: Demur, source: Path, tmp_path: Path) -> None:
+    """A name that is neither a folder nor a hub id is an error that says what would be one."""
+    code, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--encoder", "no-such-encoder")
+    assert code == 1
+    assert "no-such-encoder" in errors
+    assert "owner/name" in errors
+
+
+def test_damaged_weights_are_answered_clearly(demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path) -> None:
+    """A weights file whose digest is not its manifest's is not loaded."""
+    damaged = tmp_path / "weights"
+    damaged.mkdir()
+    for file in tiny_weights.iterdir():
+        (damaged / file.name).write_bytes(file.read_bytes())
+    (damaged / "weights.safetensors").write_bytes(b"cut off")
+    code, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", damaged)
+    assert code == 1
+    assert "damaged" in errors
+
+
+def test_a_taxonomy_with_a_duplicate_key_is_answered_clearly(demur: Demur, tmp_path: Path) -> None:
+    """The error names the file and the key."""
+    shipped = (Path(__file__).parents[2] / "taxonomy" / "refusals.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "mine.yaml"
+    path.write_text(shipped.replace("key: privacy", "key: nsfw_content"), encoding="utf-8")
+    code, _, errors = demur("taxonomy", "validate", path)
+    assert code == 1
+    assert "mine.yaml" in errors
+    assert "nsfw_content" in errors
+
+
+def test_classify_answers_for_one_conversation(demur: Demur, tiny_weights: Path) -> None:
+    """The JSON holds verdict, probability and one probability a kind."""
+    words = ("--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--json", "--weights", tiny_weights)
+    code, printed, errors = demur("classify", *words)
+    assert code == 0, errors
+    found = json.loads(printed)
+    assert found["verdict"] in ("full", "partial", "none")
+    assert 0 <= found["refusal_probability"] <= 1
+    assert sum(found["category_probabilities"].values()) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|user|>Please draw a lock.<|assistant|>Sorry, I am unable to draw.",
+        '{"prompt": "Please draw a lock.", "response": "Sorry, I am unable to draw."}',
+        '[{"role": "user", "content": "Please draw a lock."},'
+        ' {"role": "assistant", "content": "Sorry, I am unable to draw."}]',
+    ],
+    ids=["role tokens", "an object", "messages"],
+)
+def test_classify_reads_any_layout_from_standard_input(
+    demur: Demur, tiny_weights: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """The same conversation gives the same answer, however it is laid out."""
+    words = ("--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--json", "--weights", tiny_weights)
+    _, expected, _ = demur("classify", *words)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text + "\n"))
+    code, printed, errors = demur("classify", "--json", "--weights", tiny_weights)
+    assert code == 0, errors
+    assert json.loads(printed) == json.loads(expected)
+
+
+def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: Path) -> None:
+    """It is unscored, and says why."""
+    _, printed, _ = demur("classify", "--prompt", "Hi", "", "--weights", tiny_weights)
+    assert printed.strip() == "unscored: empty_reply"
+
+
+def test_train_evaluate_and_export_work_together(
+    demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """What train writes, evaluate measures and export hands on."""
+    folder = tmp_path / "weights"
+    code, printed, errors = demur(
+        "train", labelled_file, "--out", folder, "--encoder", tiny_encoder, "--epochs", "1", "--batch-size", "8"
+    )
+    assert code == 0, errors
+    assert "trained on" in printed
+    assert not (folder / "checkpoint.pt").exists()
+    code, printed, errors = demur("evaluate", labelled_file, "--weights", folder, "--json", "--resamples", "20")
+    assert code == 0, errors
+    assert json.loads(printed)["rows"] == 64
+    code, printed, errors = demur("export", tmp_path / "models", "--weights", folder)
+    assert code == 0, errors
+    labels = json.loads((tmp_path / "models" / "gate" / "config.json").read_text())["id2label"]
+    assert labels == {"0": "Non-refusal", "1": "Refusal"}
+
+
+def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:
+    """It needs no model, and says who was measured."""
+    code, printed, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")
+    assert code == 0, errors
+    assert "keywords" in printed
+
+
+def test_taxonomy_show_and_guide_print_every_kind(demur: Demur) -> None:
+    """Both name all 16 keys."""
+    from demur.taxonomy import Taxonomy
+
+    for command in ("show", "guide"):
+        code, printed, _ = demur("taxonomy", command)
+        assert code == 0
+        assert all(key in printed for key in Taxonomy.load().keys)
+
+
+def test_the_version_is_printed(demur: Demur) -> None:
+    """It is the installed package's."""
+    code, printed, _ = demur("--version")
+    assert code == 0
+    assert printed.startswith("demur 0.")
+
+
+def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C exits with 130, names `--resume`, and the resumed run ends as an uninterrupted one."""
+    from demur.labelers.classifier import Analyzer
+    from demur.studies import run
+
+    judge = Analyzer._judge
+
+    def interrupted(self: Analyzer, conversations: Sequence[Conversation]) -> list[Verdict]:
+        if conversations[0].row_id:
+            raise KeyboardInterrupt
+        return judge(self, conversations)
+
+    monkeypatch.setattr(run, "CHUNK", 2)
+    words = ("audit", source, "--weights", tiny_weights)
+    with monkeypatch.context() as patch:
+        patch.setattr(Analyzer, "_judge", interrupted)
+        code, _, errors = demur(*words, "--out", tmp_path / "stopped")
+    assert code == 130
+    assert "--resume" in errors
+    assert demur(*words, "--out", tmp_path / "stopped", "--resume")[0] == 0
+    assert demur(*words, "--out", tmp_path / "whole")[0] == 0
+    for name in ("composition.json", "verdicts.parquet"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
