@@ -204,8 +204,12 @@ def test_classify_answers_for_one_conversation(demur: Demur, tiny_weights: Path)
     [
         "<|user|>Please draw a lock.<|assistant|>Sorry, I am unable to draw.",
         '{"prompt": "Please draw a lock.", "response": "Sorry, I am unable to draw."}',
-        '[{"role": "user", "content": "Please draw a lock."},'
-        ' {"role": "assistant", "content": "Sorry, I am unable to draw."}]',
+        json.dumps(
+            [
+                {"role": "user", "content": "Please draw a lock."},
+                {"role": "assistant", "content": "Sorry, I am unable to draw."},
+            ]
+        ),
     ],
     ids=["role tokens", "an object", "messages"],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demur.conversation import Turn
-from demur.data.labelled import read_labelled
+from demur.data.labelled import read_labelled, read_texts
 from demur.errors import RowError, SourceError
 from demur.taxonomy import Taxonomy
 
@@ -115,3 +115,25 @@ def test_bytes_that_are_no_utf8_are_an_error_with_their_place(tmp_path: Path, ta
     (tmp_path / "a.jsonl").write_bytes(b'{"messages": "\xff"}\n')
     with pytest.raises(RowError, match=r"a\.jsonl:1: not UTF-8"):
         read_labelled(tmp_path / "a.jsonl", taxonomy)
+
+
+def test_texts_that_lie_elsewhere_are_found_by_id(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """A label file may carry ids alone, where the texts are not ours to hand on."""
+    texts = read_texts([write(tmp_path / "texts.jsonl", {"id": "r-1", "messages": MESSAGES}, {"id": "r-2"})])
+    labels = write(tmp_path / "labels.jsonl", {"id": "r-1", "verdict": "none", "drawn_hard": True, "family": "f"})
+    (labelled,) = read_labelled(labels, taxonomy, texts=texts)
+    assert labelled.conversation.reply == "No."
+    assert (labelled.is_drawn_hard, labelled.family) == (True, "f")
+
+
+def test_a_text_that_is_nowhere_is_an_error_with_its_place(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """The error says which row has no messages, and what to give."""
+    labels = write(tmp_path / "labels.jsonl", {"id": "r-9", "verdict": "none"})
+    with pytest.raises(RowError, match=r"labels\.jsonl:1: no messages among id, verdict.*texts by id"):
+        read_labelled(labels, taxonomy, texts={})
+
+
+def test_a_missing_file_of_texts_is_named(tmp_path: Path) -> None:
+    """It is an error before anything is read."""
+    with pytest.raises(SourceError, match="texts"):
+        read_texts([tmp_path / "texts.jsonl"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from demur.model.calibration import fit_further, fit_platt, fit_temperature
+from demur.model.calibration import fit_further, fit_platt, fit_temperature, fit_threshold
 
 
 def test_slope_and_intercept_are_recovered() -> None:
@@ -97,7 +97,19 @@ def test_the_most_probable_kind_is_no_further_kind() -> None:
 
 
 def test_few_second_kinds_leave_the_default() -> None:
-    """29 second kinds, or no row."""
-    probabilities = np.tile([0.6, 0.4], (29, 1))
-    assert fit_further(probabilities, np.ones((29, 2), dtype=bool), default=0.3) == 0.3
+    """9 second kinds, or no row."""
+    probabilities = np.tile([0.6, 0.4], (9, 1))
+    assert fit_further(probabilities, np.ones((9, 2), dtype=bool), default=0.3) == 0.3
     assert fit_further(np.zeros((0, 2)), np.zeros((0, 2), dtype=bool), default=0.3) == 0.3
+
+
+def test_a_threshold_parts_positive_from_negative_rows() -> None:
+    """Positives lie at .3, negatives at .1: the first threshold on the grid above .1 has an F1 of 1."""
+    probabilities = np.array([0.3] * 12 + [0.1] * 50)
+    is_positive = np.array([True] * 12 + [False] * 50)
+    assert fit_threshold(probabilities, is_positive, default=0.5) == 0.11
+
+
+def test_nine_positive_rows_are_too_few_for_a_threshold() -> None:
+    """The default stands."""
+    assert fit_threshold(np.full(9, 0.2), np.ones(9, dtype=bool), default=0.5) == 0.5

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
 
 SETTINGS = TrainingSettings(
-    epochs=3, batch_size=8, learning_rate=5e-3, rank=2, patience=3, checkpoint_steps=2, seed=11, is_bf16=False
+    kind_smoothing=0.0,
+    epochs=3,
+    batch_size=8,
+    learning_rate=5e-3,
+    rank=2,
+    patience=3,
+    checkpoint_steps=2,
+    seed=11,
+    is_bf16=False,
 )
 N_KINDS = 16
 
@@ -133,9 +141,9 @@ def loss_of(logits: Logits, batch: Sequence[Example], taxonomy: Taxonomy, *, is_
 
 
 def test_the_loss_of_knowing_nothing_follows_from_the_counts(taxonomy: Taxonomy) -> None:
-    """Gate ln 2, partial .3 · ln 2, kind ln 16, its group, of 7 in 16, .5 · ln(16 / 7)."""
+    """Gate ln 2, partial .5 · ln 2, kind ln 16, its group, of 7 in 16, .5 · ln(16 / 7)."""
     row = example(partial=0.0, kinds=one_hot(0))
-    expected = math.log(2) + 0.3 * math.log(2) + math.log(16) + 0.5 * math.log(16 / 7)
+    expected = math.log(2) + 0.5 * math.log(2) + math.log(16) + 0.5 * math.log(16 / 7)
     assert loss_of(even_logits(1), [row], taxonomy) == pytest.approx(expected, rel=1e-6)
 
 
@@ -159,6 +167,15 @@ def test_a_target_over_both_groups_is_shared_between_them(taxonomy: Taxonomy) ->
     groups = 0.8 * math.log(16 / 7) + 0.2 * math.log(16 / 9)
     expected = math.log(2) + math.log(16) + 0.5 * groups
     assert loss_of(even_logits(1), [example(kinds=target)], taxonomy) == pytest.approx(expected, rel=1e-6)
+
+
+def test_smoothing_spreads_a_share_of_the_target_over_all_kinds(taxonomy: Taxonomy) -> None:
+    """Over even logits it changes the group's part alone: of 7 in 16, target .92 · 1 + .08 · 7 / 16."""
+    smooth = Loss(taxonomy, replace(SETTINGS, kind_smoothing=0.08))
+    first = 0.92 + 0.08 * 7 / 16
+    groups = first * math.log(16 / 7) + (1 - first) * math.log(16 / 9)
+    found = float(smooth(even_logits(1), [example(kinds=one_hot(0))], is_bare=np.array([False])))
+    assert found == pytest.approx(math.log(2) + math.log(16) + 0.5 * groups, rel=1e-6)
 
 
 def test_rows_count_by_their_weight(taxonomy: Taxonomy) -> None:

@@ -144,6 +144,22 @@ def test_end_to_end_is_nan_where_no_kind_is_known() -> None:
     assert math.isnan(evaluated([ROWS[3]], (VERDICTS[3],)).end_to_end.value)
 
 
+def test_each_family_of_cases_has_its_accuracy() -> None:
+    """Two of three right in one family, one of one in the other; rows without a family are in neither."""
+    rows = [
+        replace(known("full", request="0"), family="terse"),
+        replace(known("none", request="1"), family="terse"),
+        replace(known("none", request="2"), family="terse"),
+        replace(known("none", request="3"), family="emoji"),
+        known("none", request="4"),
+    ]
+    found = evaluated(rows, (refused(None), refused(None), Verdict("none", 0.1), Verdict("none", 0.1), refused(None)))
+    assert {name: (each.value, each.n) for name, each in found.families.items()} == {
+        "terse": (pytest.approx(2 / 3), 3),
+        "emoji": (1.0, 1),
+    }
+
+
 def test_rows_of_one_request_are_one_cluster() -> None:
     """Case and spacing make no new request; replies without a request stand alone."""
     rows = [known("none", request=request) for request in ("How are  you?", "how are\nYOU?", "", "")]

@@ -98,9 +98,11 @@ def test_every_row_is_on_a_side_or_counted() -> None:
     assert parts.n_withheld > 0
 
 
-@pytest.mark.parametrize("unclear", [{"is_weak": True}, {"outcome": None}, {"source": "synthetic"}])
+@pytest.mark.parametrize(
+    "unclear", [{"is_weak": True}, {"outcome": None}, {"source": "synthetic"}, {"is_drawn_hard": True}]
+)
 def test_only_clear_labels_on_real_replies_are_held_out(unclear: dict[str, Any]) -> None:
-    """Weak, unknown or synthetic rows say little of how the gate does: their prompts all train."""
+    """Weak, unknown, synthetic or hard-drawn rows say little of how the gate does: their prompts all train."""
     parts = partition([row(f"request {i}", **unclear) for i in range(200)])
     assert (len(parts.training), parts.tuning, parts.measuring) == (200, (), ())
 

@@ -11,10 +11,12 @@ from scipy.special import log_softmax
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["fit_further", "fit_platt", "fit_temperature"]
+__all__ = ["fit_further", "fit_platt", "fit_temperature", "fit_threshold"]
 
 # Rows below which a slope and intercept say more of the rows than of the model.
 _MIN_ROWS = 30
+# Positive rows below which a threshold would follow single rows.
+_MIN_POSITIVES = 10
 
 
 def fit_platt(log_odds: NDArray[np.float64], is_positive: NDArray[np.bool_]) -> tuple[float, float]:
@@ -73,10 +75,20 @@ def fit_further(probabilities: NDArray[np.float64], is_named: NDArray[np.bool_],
     is_further = np.ones_like(is_named)
     if len(probabilities):
         is_further[np.arange(len(probabilities)), probabilities.argmax(axis=1)] = False
-    truth = is_named[is_further]
-    if truth.sum() < _MIN_ROWS:
+    return fit_threshold(probabilities[is_further], is_named[is_further], default=default)
+
+
+def fit_threshold(probabilities: NDArray[np.float64], is_positive: NDArray[np.bool_], *, default: float) -> float:
+    """Fit the probability from which a row is called positive: the best F1 on a grid of hundredths up to one half.
+
+    Args:
+        probabilities: *Shape:* `(n,)`.
+        is_positive: What was true. *Shape:* `(n,)`.
+        default: What to return where too few rows are positive.
+    """
+    if is_positive.sum() < _MIN_POSITIVES:
         return default
-    scores, grid = probabilities[is_further], np.arange(0.05, 0.5, 0.01)
-    hits = np.array([(truth & (scores >= threshold)).sum() for threshold in grid])
-    named = np.array([(scores >= threshold).sum() for threshold in grid])
-    return round(float(grid[np.argmax(2 * hits / (named + truth.sum()))]), 2)
+    grid = np.arange(0.05, 0.505, 0.01)
+    hits = np.array([(is_positive & (probabilities >= threshold)).sum() for threshold in grid])
+    called = np.array([(probabilities >= threshold).sum() for threshold in grid])
+    return round(float(grid[np.argmax(2 * hits / (called + is_positive.sum()))]), 2)

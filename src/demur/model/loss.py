@@ -59,6 +59,8 @@ class Loss:
 
     def _kinds(self, logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """Return the cross-entropy of the kinds plus that of their groups; log P(group) = logsumexp of its members."""
+        smoothing = self._settings.kind_smoothing
+        target = (1 - smoothing) * target + smoothing / target.shape[-1]
         scores = logits.log_softmax(-1)
         members = self._members.to(logits.device)
         by_group = torch.stack([scores.masked_fill(row == 0, -torch.inf).logsumexp(-1) for row in members], dim=-1)

@@ -149,11 +149,19 @@ def _require_shape(tensor: Tensor, parameter: Tensor, name: str) -> None:
 class LowRankLinear(nn.Module):
     """Add a trainable low-rank update to a frozen linear layer: y = W x + b + s · B A x (Hu et al. 2021, LoRA)."""
 
-    def __init__(self, base: nn.Linear, rank: int, *, scale: float) -> None:
-        """Wrap a layer; B starts at zero, so that the wrapped layer starts out as it was."""
+    def __init__(self, base: nn.Linear, rank: int, *, scale: float, dropout: float = 0.0) -> None:
+        """Wrap a layer; B starts at zero, so that the wrapped layer starts out as it was.
+
+        Args:
+            base: The layer.
+            rank: Rows of A and columns of B.
+            scale: The factor s.
+            dropout: Share of the update's inputs that training leaves out.
+        """
         super().__init__()
         self.base = base.requires_grad_(requires_grad=False)
         self.scale = scale
+        self.dropout = nn.Dropout(dropout)
         self.down = nn.Parameter(torch.empty(rank, base.in_features))
         self.up = nn.Parameter(torch.zeros(base.out_features, rank))
         nn.init.kaiming_uniform_(self.down, a=5**0.5)
@@ -165,17 +173,17 @@ class LowRankLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map `(…, in_features)` to `(…, out_features)`."""
-        update = nn.functional.linear(nn.functional.linear(inputs, self.down), self.up)
+        update = nn.functional.linear(nn.functional.linear(self.dropout(inputs), self.down), self.up)
         return self.base(inputs) + self.scale * update  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-def add_low_rank(encoder: nn.Module, rank: int, *, scale: float = 2.0) -> None:
+def add_low_rank(encoder: nn.Module, rank: int, *, scale: float = 2.0, dropout: float = 0.0) -> None:
     """Freeze the encoder and wrap each of its linear layers in place."""
     encoder.requires_grad_(requires_grad=False)
     for name, module in list(encoder.named_modules()):
         if isinstance(module, nn.Linear):
             parent, _, child = name.rpartition(".")
-            setattr(encoder.get_submodule(parent), child, LowRankLinear(module, rank, scale=scale))
+            setattr(encoder.get_submodule(parent), child, LowRankLinear(module, rank, scale=scale, dropout=dropout))
 
 
 @torch.no_grad()

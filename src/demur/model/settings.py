@@ -20,8 +20,10 @@ class TrainingSettings:
         rank: Rank of the low-rank updates; 0 trains the encoder's layers whole (its embeddings stay frozen).
         low_rank_scale: Factor s of W + s · B A.
         max_tokens: Window of the training texts; shorter than the model's own for speed, since few texts are longer.
+        low_rank_dropout: Share of the inputs of the low-rank updates that a step leaves out.
         partial_weight: Weight of the loss of *partial* beside the gate's.
         group_weight: Weight of the loss of the kinds' groups beside that of the kinds.
+        kind_smoothing: Share of the target that is spread evenly over all kinds: one reader in twenty names another.
         main_share: Target share of the main kind where a reading names several.
         context_dropout: Share of the rows, drawn anew each epoch, whose gate sees the reply alone.
         apostrophe_swaps: Share of the rows, drawn anew each epoch, whose curly apostrophes become straight ones and the
@@ -40,8 +42,10 @@ class TrainingSettings:
     rank: int = 32
     low_rank_scale: float = 2.0
     max_tokens: int = 384
-    partial_weight: float = 0.3
+    low_rank_dropout: float = 0.05
+    partial_weight: float = 0.5
     group_weight: float = 0.5
+    kind_smoothing: float = 0.05
     main_share: float = 0.8
     context_dropout: float = 0.1
     apostrophe_swaps: float = 0.2

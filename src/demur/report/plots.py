@@ -115,9 +115,9 @@ def group_colors(audit: Audit) -> dict[str, str]:
 
 
 def _canvas(rows: int, *, per_bar: float = _BAR_HEIGHT) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
+    from demur.report.figures import NotebookFigure
 
-    figure = Figure(figsize=(_WIDTH, _MARGIN_HEIGHT + per_bar * max(2, rows)), layout="constrained")
+    figure = NotebookFigure(figsize=(_WIDTH, _MARGIN_HEIGHT + per_bar * max(2, rows)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_axisbelow(True)
     axes.grid(visible=True, linewidth=0.6, alpha=0.5)

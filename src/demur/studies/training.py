@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from demur.data.labelled import read_labelled, read_texts
 from demur.data.rendering import MAX_TOKENS, Renderer
 from demur.errors import OutputError, TrainingError
-from demur.model.calibration import fit_further, fit_platt, fit_temperature
+from demur.model.calibration import fit_further, fit_platt, fit_temperature, fit_threshold
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.targets import Example, examples
@@ -129,7 +129,7 @@ def _fresh(encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings) -> 
     torch.manual_seed(settings.seed)
     network = RefusalNetwork(encoder.network(), len(taxonomy))
     if settings.rank:
-        add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale)
+        add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale, dropout=settings.low_rank_dropout)
     else:
         network.encoder.embeddings.requires_grad_(requires_grad=False)
     return network.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -168,11 +168,16 @@ def _calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer:
 
 
 def _thresholds(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> Thresholds:
-    kinds = held_out_logits(network, tuning, tokenizer=tokenizer)[2]
+    _, partial, kinds = held_out_logits(network, tuning, tokenizer=tokenizer)
+    is_partial = np.array([row.partial for row in tuning])
+    known = ~np.isnan(is_partial)
+    defaults = Thresholds()
     of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
     targets = np.array([tuning[i].kinds for i in of_kind]).reshape(len(of_kind), kinds.shape[1])
-    further = fit_further(softmax(kinds[of_kind], axis=1), targets > 0, default=Thresholds().further)
-    return Thresholds(further=further)
+    return Thresholds(
+        partial=fit_threshold(expit(partial[known]), is_partial[known] > 0.5, default=defaults.partial),  # noqa: PLR2004
+        further=fit_further(softmax(kinds[of_kind], axis=1), targets > 0, default=defaults.further),
+    )
 
 
 def _held_out_probabilities(

@@ -1,0 +1,65 @@
+"""What the README says can be done."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from demur.cli import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def console_lines() -> list[str]:
+    """Return the commands of the console blocks, without their comments."""
+    lines = [line.split("  #")[0].strip() for block in blocks("console") for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("line", [line for line in console_lines() if line.startswith("demur ")])
+def test_a_command_of_the_readme_is_one_that_the_command_line_takes(line: str) -> None:
+    """Its subcommand exists, and takes the options and arguments given."""
+    command = get_command(app)
+    words = shlex.split(line)[1:]
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context("demur", words)
+
+
+@pytest.mark.parametrize("line", [line for line in console_lines() if line.startswith("make ")])
+def test_a_make_command_of_the_readme_is_a_target(line: str) -> None:
+    """The Makefile has a rule of that name."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(rf"^{line.split()[1]}:", makefile, flags=re.MULTILINE)
+
+
+def test_ci_calls_the_test_command_of_the_readme() -> None:
+    """What the README promises is what CI runs."""
+    assert "make test" in console_lines()
+    assert "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each Python block runs, and prints what its comment says."""
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), {})  # noqa: S102  # our own text
+        printed = capsys.readouterr().out
+        for line in re.findall(r"^print\(.*?\)  # (.+)$", block, flags=re.MULTILINE):
+            assert line in printed
+
+
+def test_every_link_of_the_readme_to_a_file_leads_somewhere() -> None:
+    """Links into the repository name files and folders that are there."""
+    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", README.replace("\n", " ")) if "://" not in target]
+    assert targets
+    assert not [target for target in targets if not (ROOT / target).exists()]
