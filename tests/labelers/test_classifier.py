@@ -235,3 +235,9 @@ def test_what_cannot_be_loaded_is_named(tiny_weights: Path, tmp_path: Path) -> N
         Analyzer.load(tmp_path)
     with pytest.raises(TaxonomyError):
         Analyzer.load(tiny_weights, taxonomy=tmp_path / "none.yaml")
+
+
+def test_one_string_is_not_taken_for_many(analyzer: Analyzer) -> None:
+    """Its characters are no conversations: the error says to give a list."""
+    with pytest.raises(TypeError, match="into a list"):
+        analyzer.label("Sorry, I cannot help with that.")

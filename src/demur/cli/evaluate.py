@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import track
 
 from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Labeler
+    from demur.verdict import Labeler, Verdict
 
 __all__ = ["evaluate"]
 
@@ -52,11 +58,27 @@ def evaluate(
 
     measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold)
     rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value)
-    found = measure(measured, rows, kinds, resamples=resamples)
+    found = measure(_Watched(measured, len(rows)), rows, kinds, resamples=resamples)
     if as_json:
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
     else:
         print(evaluation_markdown(found) if markdown else evaluation_text(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """Show a progress bar while a labeler labels."""
+
+    labeler: Labeler
+    total: int
+
+    @property
+    def name(self) -> str:
+        return self.labeler.name
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        verdicts = self.labeler.label(conversations)
+        return iter(track(verdicts, "evaluating", total=self.total, console=Console(stderr=True), transient=True))
 
 
 def _labeler(

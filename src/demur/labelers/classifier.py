@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from demur.conversation import Conversation
 from demur.data.rendering import Renderer
 from demur.data.shapes import parse_text
 from demur.model.runtime import Engine, TorchEngine, infer
@@ -17,7 +18,6 @@ from demur.verdict import Thresholds, Verdict, decide
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from demur.conversation import Conversation
 
 __all__ = ["Analyzer"]
 
@@ -109,7 +109,12 @@ class Analyzer:
         Raises:
             RowError: A plain string has role tokens, but no assistant turn.
         """
-        items = iter(conversations)
+        if isinstance(conversations, str | Conversation):
+            message = "label() takes several conversations; put a single one into a list"
+            raise TypeError(message)
+        return self._verdicts(iter(conversations))
+
+    def _verdicts(self, items: Iterator[Conversation | str]) -> Iterator[Verdict]:
         while window := list(itertools.islice(items, _WINDOW)):
             yield from self._judge([parse_text(item) if isinstance(item, str) else item for item in window])
 

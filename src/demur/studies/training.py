@@ -74,10 +74,16 @@ def train(  # noqa: PLR0913  # each is one option of the command line
     training, tuning, measuring = _targets(parts, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings)
     _require_both_sides(training)
     network = _fresh(encoder, taxonomy, settings)
-    history = fit(
-        network, training, tuning, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
-        checkpoint=out / "checkpoint.pt", on_step=on_step, on_epoch=on_epoch,
-    )  # fmt: skip
+    checkpoint = out / "checkpoint.pt"
+    try:
+        history = fit(
+            network, training, tuning, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
+            checkpoint=checkpoint, on_step=on_step, on_epoch=on_epoch,
+        )  # fmt: skip
+    except KeyboardInterrupt as interrupt:
+        if checkpoint.exists():
+            interrupt.add_note(f"the same command goes on from {checkpoint}")
+        raise
     tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
     merged = _merged(tensors, encoder, taxonomy, settings)
     calibration = _calibrate(merged, tuning, tokenizer=tokenizer)
