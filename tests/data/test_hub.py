@@ -72,6 +72,16 @@ class TestHub:
         with pytest.raises(SourceError, match=message):
             open_source(f"hf://{hub_folder}{tail}")
 
+    def test_a_folder_of_save_to_disk_is_read(self, tmp_path: Path) -> None:
+        """`load_dataset` refuses it where it holds a single split."""
+        datasets = pytest.importorskip("datasets")
+        datasets.disable_progress_bars()
+        datasets.Dataset.from_list(ROWS).save_to_disk(str(tmp_path))
+        datasets.enable_progress_bars()
+        source = open_source(f"hf://{tmp_path}")
+        assert [row.fields for row in source.rows() if isinstance(row, Row)] == ROWS
+        assert source.name == f"hf://{tmp_path}/train"
+
     def test_a_folder_that_is_not_there_is_an_error(self) -> None:
         """It is not looked for on the hub."""
         pytest.importorskip("datasets")

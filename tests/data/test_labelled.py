@@ -73,6 +73,14 @@ def test_the_verdict_decides_before_the_source(
     assert (labelled.outcome, labelled.is_refusal) == (outcome, is_refusal)
 
 
+def test_bits_may_be_written_as_numbers_or_not_at_all(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """Null is not given: nothing is weak, and annotators agree."""
+    bits = {"refusal": 0, "weak": 1, "drawn_hard": None, "agreed": None, "labels": None, "annotations": None}
+    (labelled,) = read_labelled(write(tmp_path / "a.jsonl", {"messages": MESSAGES, **bits}), taxonomy)
+    assert (labelled.is_refusal, labelled.is_weak) == (False, True)
+    assert (labelled.is_drawn_hard, labelled.is_agreed) == (False, True)
+
+
 def test_a_split_leaves_the_other_out(tmp_path: Path, taxonomy: Taxonomy) -> None:
     """One that has no row is an error."""
     rows = [{"id": split, "messages": MESSAGES, "verdict": "none", "split": split} for split in ("train", "dev")]
@@ -93,13 +101,37 @@ def test_a_missing_file_is_an_error(tmp_path: Path, taxonomy: Taxonomy) -> None:
     [
         ({"messages": MESSAGES, "verdict": "maybe"}, "verdict 'maybe'; write one of full, partial, none"),
         ({"messages": MESSAGES, "verdict": "full", "labels": ["nonsense"]}, "label 'nonsense' is not in the taxonomy"),
+        ({"messages": MESSAGES, "refusal": "false"}, "refusal is 'false'; write true or false"),
+        ({"messages": MESSAGES, "verdict": "none", "weak": 2}, "weak is 2; write true or false"),
+        ({"messages": MESSAGES, "verdict": "none", "agreed": "no"}, "agreed is 'no'; write true or false"),
+        ({"messages": MESSAGES, "verdict": "none", "drawn_hard": []}, r"drawn_hard is \[\]; write true or false"),
+        ({"messages": MESSAGES, "labels": "privacy"}, "labels is 'privacy'; write a list of kinds"),
+        ({"messages": MESSAGES, "labels": [1]}, r"labels is \[1\]; write a list of kinds"),
+        ({"messages": MESSAGES, "annotations": [{"labels": "privacy"}]}, "labels is 'privacy'; write a list of kinds"),
+        ({"messages": MESSAGES, "annotations": ["privacy"]}, r"annotations is \['privacy'\]; write a list of objects"),
         ({"verdict": "full"}, "no messages among verdict"),
         ({"messages": "No.", "verdict": "full"}, "messages is str"),
         ({"messages": MESSAGES[:1], "verdict": "full"}, "no assistant turn"),
         ({"messages": [{"role": "oracle", "content": "No."}], "verdict": "full"}, "role 'oracle' is not known"),
         ([1], "a row is list"),
     ],
-    ids=["verdict", "label", "no messages", "messages", "no reply", "role", "array"],
+    ids=[
+        "verdict",
+        "label",
+        "refusal",
+        "weak",
+        "agreed",
+        "drawn hard",
+        "labels",
+        "kind",
+        "reading",
+        "annotations",
+        "no messages",
+        "messages",
+        "no reply",
+        "role",
+        "array",
+    ],
 )
 def test_a_row_of_another_form_is_an_error_with_its_place(
     tmp_path: Path, taxonomy: Taxonomy, row: object, message: str

@@ -50,6 +50,27 @@ class TestMessages:
         """Ours are system, user, assistant and tool."""
         assert turns_of({"messages": [{"role": role, "content": "a"}, ASSISTANT]})[0].role == read_as
 
+    @pytest.mark.parametrize(
+        "lists",
+        [
+            {"role": ["user", "assistant"], "content": ["Hi?", "No."]},
+            {"from": ("human", "gpt"), "value": ("Hi?", "No."), "id": 3},
+        ],
+        ids=["role", "from"],
+    )
+    def test_a_list_for_each_key_is_a_list_of_messages(self, lists: object) -> None:
+        """Older `datasets` keep sequences of objects so."""
+        assert turns_of({"messages": lists}) == (Turn("user", "Hi?"), Turn("assistant", "No."))
+
+    @pytest.mark.parametrize(
+        "lists",
+        [{"role": ["user", "assistant"], "content": ["Hi?"]}, {"role": ["user"], "content": "Hi?"}],
+        ids=["lengths", "no list"],
+    )
+    def test_lists_that_do_not_match_break_the_row(self, lists: object) -> None:
+        """Which content belongs to which role is never guessed."""
+        assert reason_of({"messages": lists}, named("openai", {"messages": "messages"})) == "unreadable_row"
+
     @pytest.mark.parametrize("role", ["critic", "", None, 3])
     def test_an_unknown_role_breaks_the_row(self, role: object) -> None:
         """Who spoke is never guessed."""

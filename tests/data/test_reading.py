@@ -137,3 +137,44 @@ def test_the_example_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert layouts == ["openai", "sharegpt", "alpaca", "preference", "prompt_response"]
     assert len(items) == 360
     assert all(isinstance(item, Conversation) and item.context for item in items)
+
+
+def test_settings_beside_the_data_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They take no position and count for no limit; a single JSON object that is a conversation is read."""
+    for name in ("a_config.json", "dataset_infos.json"):
+        (tmp_path / name).write_text(json.dumps({"architectures": ["Bert"], "hidden_size": 2}, indent=1))
+    write(tmp_path / "b.jsonl", PAIR)
+    write(tmp_path / "c.json", {"messages": CHAT})
+    items = read_conversations(open_source(str(tmp_path)), limit=2)
+    assert outline(items) == [(0, "No."), (1, "No.")]
+    assert f"{tmp_path}/a_config.json is left out" in caplog.text
+
+
+def test_a_setting_that_is_given_as_the_only_file_is_an_error(tmp_path: Path) -> None:
+    """Who names a file means it."""
+    (tmp_path / "config.json").write_text('{"hidden_size": 2}')
+    with pytest.raises(LayoutError, match=r"config\.json:1: the columns hidden_size \(int\) fit no layout"):
+        list(read_conversations(open_source(str(tmp_path / "config.json"))))
+
+
+def test_nothing_but_settings_is_nothing_to_read(tmp_path: Path) -> None:
+    """An audit of no rows is no result."""
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text('{"hidden_size": 2}')
+    with pytest.raises(SourceError, match="holds no rows"):
+        list(read_conversations(open_source(str(tmp_path))))
+
+
+def test_a_misspelt_choice_of_turns_is_refused_at_the_call(tmp_path: Path) -> None:
+    """It would be taken for `all`."""
+    write(tmp_path / "a.jsonl", PAIR)
+    with pytest.raises(ValueError, match="turns is 'lats'; give 'last' or 'all'"):
+        read_conversations(open_source(str(tmp_path)), turns="lats")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("message", [CHAT[0], {"from": "human", "value": "Hi?"}], ids=["role", "from"])
+def test_a_file_of_one_message_a_row_is_an_error(tmp_path: Path, message: object) -> None:
+    """Each turn would be judged as a reply of its own, the user's too."""
+    write(tmp_path / "a.jsonl", message)
+    with pytest.raises(LayoutError, match=r"a\.jsonl:1: the columns .* one message a row; group them under `messages`"):
+        list(read_conversations(open_source(str(tmp_path))))

@@ -166,6 +166,14 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
     "reply": ({"response": "No."}, "reply: response=response", BARE),
     "reply under text": ({"id": 3, "text": "No."}, "reply: response=text", BARE),
     "reply of role tokens": ({"output": "<|user|>Hi?<|assistant|>No."}, "reply: response=output", PAIR),
+    "number beside a reply": ({"text": "No.", "answer": 1}, "reply: response=text", BARE),
+    "number beside a content": ({"content": "No.", "answer": 0.5}, "reply: text=content", BARE),
+    "number beside a prompt and a reply": (
+        {"prompt": "Hi?", "answer": 1, "text": "No."},
+        "prompt_response: prompt=prompt response=text",
+        PAIR,
+    ),
+    "number alone": ({"id": "x", "answer": 1}, "reply: response=answer", (Turn("assistant", "1"),)),
     "empty reply": ({"reply": ""}, "reply: response=reply", (Turn("assistant", ""),)),
 }
 
@@ -277,6 +285,7 @@ class TestNaming:
                 "prompt_response: prompt=question response=gen",
             ),
             ({"gen": "z"}, {"response": "gen"}, "reply: response=gen"),
+            ({"role": "x", "content": "z"}, {"text": "content"}, "reply: text=content"),
         ],
     )
     def test_columns_that_are_named_are_taken(self, fields: Fields, overrides: dict[str, str], shown: str) -> None:
@@ -336,6 +345,31 @@ class TestNaming:
         with pytest.raises(LayoutError, match=r"fit no layout; a layout needs columns for its parts: preference"):
             detect(fields)
 
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"role": "user", "content": "Hi?"},
+            {"from": "human", "value": "Hi?", "id": 3},
+            {"role": "user", "content": [{"type": "text", "text": "Hi?"}]},
+            {"conversation": "c-1", "role": "critic", "content": "Hi?"},
+        ],
+        ids=["role", "from", "parts", "conversation"],
+    )
+    def test_one_message_a_row_is_no_layout(self, fields: Fields) -> None:
+        """Each turn would be judged as a reply, the user's too."""
+        with pytest.raises(LayoutError, match=r"hold one message a row; group them under `messages`"):
+            detect(fields)
+
+    def test_a_role_beside_a_conversation_is_no_message(self) -> None:
+        """The reply is elsewhere."""
+        assert str(detect({"role": "nurse", "content": "x", "messages": CHAT})) == "openai: messages=messages"
+        assert detect({"role": "nurse", "content": "x", "prompt": "Hi?", "response": "No."}).name == "prompt_response"
+
+    def test_a_misspelt_choice_of_turns_is_refused(self) -> None:
+        """It would be taken for `all`."""
+        with pytest.raises(ValueError, match="turns is 'lats'; give 'last' or 'all'"):
+            detect({"messages": CHAT}).conversations(row({"messages": CHAT}), turns="lats")  # type: ignore[arg-type]
+
 
 class TestParseText:
     """A plain string is accepted where a conversation is."""
@@ -345,6 +379,11 @@ class TestParseText:
         conversation = parse_text("<|system|>Be terse.<|user|>Hi?<|assistant|><think>hm</think>No.<|user|>Why?")
         assert conversation.turns == UNDER_SYSTEM
         assert conversation.reasoning == "hm"
+
+    @pytest.mark.parametrize("text", [HH, HH.strip()], ids=["as in files", "stripped"])
+    def test_an_hh_transcript_makes_turns(self, text: str) -> None:
+        """As in a file."""
+        assert parse_text(text).turns == PAIR
 
     @pytest.mark.parametrize(
         "text",

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,6 +126,39 @@ class TestKinds:
         (tmp_path / "a.json").write_text(json.dumps(row, indent=1))
         assert fields_of(tmp_path / "a.json") == [row]
 
+    @pytest.mark.parametrize("keys", [("role", "content"), ("from", "value")], ids="-".join)
+    def test_one_chat_as_a_whole_json_file_is_one_row(self, tmp_path: Path, keys: tuple[str, str]) -> None:
+        """A list of messages is a conversation, not a table of bare replies; a call may have no content."""
+        said = [("user", "a"), ("assistant", "b")]
+        chat: list[dict[str, object]] = [dict(zip(keys, one, strict=True)) for one in said]
+        chat.append({keys[0]: "assistant", "tool_calls": []})
+        (tmp_path / "a.json").write_text(json.dumps(chat, indent=1))
+        assert fields_of(tmp_path / "a.json") == [{"messages": chat}]
+
+    @pytest.mark.parametrize(
+        "more",
+        [{"conversation_id": 1}, {"role": "nurse"}, {"role": ["user"]}],
+        ids=["several conversations", "another role", "no name"],
+    )
+    def test_a_table_with_a_role_column_stays_a_table(self, tmp_path: Path, more: dict[str, object]) -> None:
+        """Only messages of known roles that belong to nothing else are one conversation."""
+        rows = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", **more}]
+        (tmp_path / "a.json").write_text(json.dumps(rows))
+        assert fields_of(tmp_path / "a.json") == rows
+
+    def test_a_list_under_a_private_key_is_no_table(self, tmp_path: Path) -> None:
+        """`datasets` writes the names of its files so."""
+        state = {"_data_files": [{"filename": "data.arrow"}], "_split": None}
+        (tmp_path / "state.json").write_text(json.dumps(state))
+        assert fields_of(tmp_path / "state.json") == [state]
+
+    def test_many_blank_lines_in_front_cost_no_time(self, tmp_path: Path) -> None:
+        """Counting the filled lines anew at every line took 53 seconds for these."""
+        (tmp_path / "a.json").write_bytes(b"\n" * 60_000 + jsonl(ROWS))
+        begun = time.process_time()
+        assert fields_of(tmp_path / "a.json") == ROWS
+        assert time.process_time() - begun < 5
+
     def test_a_string_is_a_row_with_a_text(self, tmp_path: Path) -> None:
         """A JSON string a line is a reply or role-token text a line."""
         (tmp_path / "a.jsonl").write_bytes(jsonl(["<|user|>a<|assistant|>b", "No."]))
@@ -164,6 +198,26 @@ class TestPlaces:
             # The second row of the table has two lines.
             *(f"{tmp_path}/sub/b.csv:{line}" for line in (2, 3, 5)),
         ]
+
+    def test_an_audit_inside_of_the_folder_is_no_data(self, tmp_path: Path) -> None:
+        """Else the second run of `demur audit . --out audit` would read the first one's verdicts."""
+        (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS))
+        before = open_source(str(tmp_path)).fingerprint()
+        shards = tmp_path / "sub" / "audit" / "shards"
+        shards.mkdir(parents=True)
+        (shards / "part-000000.parquet").write_bytes(parquet(ROWS))
+        (shards.parent / "manifest.json").write_text('{"source": {}, "model": {}, "options": {}, "demur": "1"}')
+        assert fields_of(tmp_path) == fields_of(tmp_path / "[as]*") == ROWS
+        assert open_source(str(tmp_path)).fingerprint() == before
+
+    @pytest.mark.parametrize("manifest", ['{"source": "x"}', "[]", "{", "\xff"], ids=["other", "list", "cut", "latin"])
+    def test_a_manifest_of_another_tool_hides_nothing(self, tmp_path: Path, manifest: str) -> None:
+        """Only what we write ourselves is known not to be data."""
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub" / "a.jsonl").write_bytes(jsonl(ROWS))
+        (tmp_path / "sub" / "manifest.json").write_bytes(manifest.encode("latin-1"))
+        (source,) = {row.file for row in open_source(str(tmp_path)).rows(limit=3) if isinstance(row, Row)}
+        assert source.endswith("sub/a.jsonl")
 
     def test_a_pattern_gives_the_files_that_match(self, tmp_path: Path) -> None:
         """Foreign files among the matches are left out."""
@@ -277,6 +331,19 @@ class TestBrokenRows:
         rows = list(open_source(str(tmp_path / "a.parquet")).rows())
         assert [type(row) for row in rows] == [Row, BrokenRow, Row]
 
+    @pytest.mark.parametrize(
+        ("kind", "late"), [(pa.timestamp("us"), 2**62), (pa.timestamp("ms"), 2**50), (pa.date32(), 10**7)], ids=str
+    )
+    def test_a_date_that_python_has_not_costs_its_row(self, tmp_path: Path, kind: pa.DataType, late: int) -> None:
+        """Dates in Parquet go beyond the year 9999; the other rows are read."""
+        dates = pa.array([0, late, 0], kind)
+        pq.write_table(pa.table({"text": ["a", "b", "c"], "at": dates}), tmp_path / "a.parquet")
+        rows = list(open_source(str(tmp_path / "a.parquet")).rows())
+        assert [type(row) for row in rows] == [Row, BrokenRow, Row]
+        (row,) = broken(tmp_path / "a.parquet")
+        assert row.error.where == f"{tmp_path}/a.parquet:2"
+        assert "write dates of the years 1 to 9999" in str(row.error)
+
 
 class TestErrors:
     """A source that cannot be read says what was met and what would be right."""
@@ -339,6 +406,16 @@ class TestErrors:
         """The supported endings are listed."""
         (tmp_path / "README.md").touch()
         with pytest.raises(SourceError, match=r"no file to read in the folder .* put \.jsonl"):
+            open_source(str(tmp_path))
+
+    @pytest.mark.parametrize("above", ["", "sub"], ids=["itself", "its parent"])
+    def test_a_folder_of_save_to_disk_is_told_how_to_be_read(self, tmp_path: Path, above: str) -> None:
+        """Its Arrow files are read through `datasets`; what lies beside them is no data."""
+        saved = tmp_path / above
+        saved.mkdir(exist_ok=True)
+        for name in ("data-00000-of-00001.arrow", "dataset_info.json", "state.json"):
+            (saved / name).write_text("{}")
+        with pytest.raises(SourceError, match=f"written by save_to_disk; read it as hf://{saved}$"):
             open_source(str(tmp_path))
 
     @pytest.mark.parametrize(("pattern", "message"), [("*.xyz", "nothing matches"), ("*", "no match of")])

@@ -134,3 +134,12 @@ def test_verdicts_come_one_for_each_conversation_in_order() -> None:
     conversations = [Conversation.of("q", reply) for reply in ("Yes.", "I cannot help.", "")]
     assert labeler.name == "keywords"
     assert [verdict.outcome for verdict in labeler.label(iter(conversations))] == ["none", "full", "unscored"]
+
+
+def test_role_token_text_is_taken_as_a_conversation_and_one_string_not_for_many() -> None:
+    """The same door as every labeler's; the shipped taxonomy names the kinds where none is given."""
+    labeler = KeywordLabeler()
+    (verdict,) = labeler.label(["<|user|>Hi<|assistant|><think>Must I?</think>I can't help with that."])
+    assert verdict.outcome == "full"
+    with pytest.raises(TypeError, match="into a list"):
+        labeler.label("I can't help with that.")

@@ -18,10 +18,12 @@ __all__ = [
     "is_hh_text",
     "is_marked_text",
     "is_nothing",
+    "is_number",
     "is_open_chat",
     "is_sharegpt",
     "is_side",
     "is_textual",
+    "is_textual_but_no_number",
     "read_alpaca",
     "read_chat",
     "read_pair",
@@ -67,6 +69,16 @@ def is_marked_text(value: object) -> bool:
 def is_textual(value: object) -> bool:
     """Tell whether the value can stand for what somebody said; null can, for in another row it will be text."""
     return value is None or isinstance(value, str | int | float) or is_chat(value) or is_sharegpt(value)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether the value is a number, which may be a score as well as something said."""
+    return isinstance(value, int | float)
+
+
+def is_textual_but_no_number(value: object) -> bool:
+    """Tell whether the value can stand for what somebody said, and hardly for anything else."""
+    return is_textual(value) and not is_number(value)
 
 
 def is_nothing(value: object) -> bool:

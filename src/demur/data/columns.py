@@ -76,10 +76,10 @@ class Shape:
         found: dict[str, str] = {}
         for part, column in self.parts.items():
             names = (given[part],) if part in given else column.names
-            fitting = (name for name in names if name in fields and (not by_value or column.fits(fields[name])))
-            name = next(fitting, None)
-            if name is not None:
-                found[part] = name
+            fitting = [name for name in names if name in fields and (not by_value or column.fits(fields[name]))]
+            if fitting:
+                # A number may be what was said, but a text beside it is likelier: the number may be a score.
+                found[part] = next((name for name in fitting if not chats.is_number(fields[name])), fitting[0])
             elif part in self.needs:
                 return None
         return found
@@ -119,6 +119,9 @@ SHAPES = (
         {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_SIDE},
     ),
     Shape("prompt_response", {"prompt": _PROMPT, "response": _TEXT_RESPONSE}, chats.read_pair, {**_SYSTEM, **_SIDE}),
+    # A number is a bare reply only where there is no text to be one.
+    Shape("reply", {"response": Column(_TEXT_RESPONSE.names, chats.is_textual_but_no_number)}, chats.read_reply, _SIDE),
+    Shape("reply", {"text": Column(_TEXTS, chats.is_textual_but_no_number)}, chats.read_text, _SIDE),
     Shape("reply", {"response": _TEXT_RESPONSE}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, chats.is_textual)}, chats.read_text, _SIDE),
     # A first row that holds nothing is its own error, and does not hide the layout of those that follow.

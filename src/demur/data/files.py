@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import pyarrow as pa
 
 from demur.data.formats import Opened, json_document, json_lines
+from demur.data.json_text import decode_json
 from demur.data.tables import comma_separated, parquet, tab_separated
 from demur.errors import SourceError
 
@@ -38,6 +39,8 @@ _READERS: dict[str, Callable[[Opened], Iterator[Record]]] = {
 _PACKINGS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _SUPPORTED = f"{', '.join(_READERS)}, and all but .parquet packed as {', '.join(_PACKINGS)}"
 _BUFFER_BYTES = 1 << 20
+# What `save_to_disk` of `datasets` writes beside its Arrow files.
+_SAVED_BESIDE = frozenset({"dataset_dict.json", "dataset_info.json", "state.json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ def find_files(spec: str) -> list[FilePart]:
 
 
 def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterable[str] = ()) -> list[FilePart]:
-    """Find the supported files below a folder; what begins with `.` or `_` is no data and is left out.
+    """Find the supported files below a folder; what begins with `.` or `_` is no data, nor are folders with an audit.
 
     Args:
         folder: Where to look, in all its folders.
@@ -120,6 +123,10 @@ def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterab
     """
     title = str(folder) if shown is None else shown
     paths = [path for path in _walk(folder) if path.name not in set(except_for)]
+    if _is_saved_to_disk(folder, paths):
+        saved = min(paths, key=lambda path: len(path.parts)).parent
+        message = f"the folder {title!r} was written by save_to_disk; read it as hf://{saved.resolve()}"
+        raise SourceError(message)
     if not paths:
         message = f"no file to read in the folder {title!r}; put {_SUPPORTED} there"
         raise SourceError(message)
@@ -163,10 +170,26 @@ def _walk(folder: Path) -> list[Path]:
 
     found = []
     for root, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        visible = (name for name in folders if not name.startswith((".", "_")))
+        folders[:] = [name for name in visible if not _is_audit(Path(root, name))]
         paths = [Path(root, name) for name in files if not name.startswith((".", "_"))]
         found += [path for path in paths if is_supported(path) and path.is_file()]
     return sorted(found)
+
+
+def _is_audit(folder: Path) -> bool:
+    """Tell whether the folder holds an audit, finished or under way: what we write is never read as data."""
+    try:
+        manifest = decode_json((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    # Other tools write a manifest.json too.
+    return isinstance(manifest, dict) and {"source", "model", "options"} <= manifest.keys()
+
+
+def _is_saved_to_disk(folder: Path, paths: Sequence[Path]) -> bool:
+    """Tell whether there are Arrow files, and nothing to read but what `datasets` writes beside them."""
+    return bool(paths) and all(path.name in _SAVED_BESIDE for path in paths) and any(folder.rglob("*.arrow"))
 
 
 def _find_matches(spec: str) -> list[FilePart]:
@@ -177,7 +200,7 @@ def _find_matches(spec: str) -> list[FilePart]:
         message = f"nothing matches {spec!r} in {str(Path.cwd())!r}; quote the pattern, and check it with ls"
         raise SourceError(message)
     files = {path for path in matches if path.is_file() and is_supported(path)}
-    below = {path for match in matches if match.is_dir() for path in _walk(match)}
+    below = {path for match in matches if match.is_dir() and not _is_audit(match) for path in _walk(match)}
     if not files | below:
         message = f"no match of {spec!r} can be read, {str(matches[0])!r} for one; give {_SUPPORTED}"
         raise SourceError(message)

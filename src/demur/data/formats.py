@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from demur.data.json_text import decode_json
+from demur.data.messages import is_message
 from demur.data.rows import Record
 from demur.errors import RowError, SourceError
 
@@ -20,6 +21,8 @@ _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 # A list of turns inside an object is the object's conversation, not a table of rows.
 _TURN_KEYS = frozenset({"role", "from"})
+# What says that a list of messages holds several conversations.
+_GROUP_KEYS = frozenset({"conversation_id", "chat_id", "dialog_id", "dialogue_id", "session_id", "thread_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def json_lines(opened: Opened) -> Iterator[Record]:
 
 
 def json_document(opened: Opened) -> Iterator[Record]:
-    """Read a JSON array of objects, an object that holds one such list, or JSON Lines under a `.json` name.
+    """Read a JSON array of objects, an object that holds one such list, one chat, or JSON Lines under a `.json` name.
 
     An array or object is loaded whole, since a JSON document cannot be cut; JSON Lines are streamed.
     """
@@ -55,9 +58,11 @@ def json_document(opened: Opened) -> Iterator[Record]:
         return
     if not head:
         return
-    items = _items(_document(b"".join(line for _, line in itertools.chain(ahead, lines)), opened.file), opened.file)
+    document = _document(b"".join(line for _, line in itertools.chain(ahead, lines)), opened.file)
+    items = _items(document, opened.file)
     for number, item in enumerate(items, start=1):
-        yield Record(number, _fields(item, f"{opened.file}:{number}"), number / len(items))
+        is_whole = isinstance(document, dict) and item is document
+        yield Record(number, _fields(item, f"{opened.file}:{number}"), number / len(items), is_whole)
 
 
 def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
@@ -71,9 +76,11 @@ def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
 def _first_filled(lines: Iterator[tuple[int, bytes]], n_filled: int) -> list[tuple[int, bytes]]:
     """Take lines until so many of them are not blank."""
     taken: list[tuple[int, bytes]] = []
+    n_missing = n_filled
     for line in lines:
         taken.append(line)
-        if sum(1 for _, content in taken if content.strip()) == n_filled:
+        n_missing -= bool(line[1].strip())
+        if not n_missing:
             break
     return taken
 
@@ -122,17 +129,24 @@ def _document(content: bytes, file: str) -> object:
 def _items(document: object, file: str) -> list[object]:
     """Find the rows of a whole document."""
     if isinstance(document, list):
-        return document
+        return [{"messages": document}] if _is_conversation(document) else document
     if isinstance(document, str):
         return [document]
     if not isinstance(document, dict):
         message = f"{file}: holds {document!r}; give an array of objects or one object a line"
         raise SourceError(message)
-    tables = {key: value for key, value in document.items() if _is_table(value)}
+    # As for files, what begins with `_` is no data: `datasets` lists the parts of a data set under `_data_files`.
+    tables = {key: value for key, value in document.items() if _is_table(value) and not key.startswith("_")}
     if len(tables) > 1:
         message = f"{file}: holds several lists of objects ({', '.join(map(str, tables))}); give each its own file"
         raise SourceError(message)
     return list(next(iter(tables.values()))) if tables else [document]
+
+
+def _is_conversation(items: list[object]) -> bool:
+    return bool(items) and all(
+        is_message(item) and isinstance(item, dict) and not _GROUP_KEYS & item.keys() for item in items
+    )
 
 
 def _is_table(value: object) -> bool:

@@ -52,7 +52,7 @@ class HubPart:
         datasets = _library()
         revision = None if Path(dataset).is_dir() else _revision(dataset)
         try:
-            splits = datasets.load_dataset(dataset, name=config, revision=revision, streaming=True)
+            splits = _splits(datasets, dataset, config, revision)
         except Exception as error:  # `datasets` raises a dozen unrelated types, its network libraries more
             message = f"{spec}: `datasets` cannot open it ({error}); give {_HOW}"
             raise SourceError(message) from error
@@ -119,6 +119,21 @@ def _library() -> Any:  # noqa: ANN401  # a module that may be absent has no typ
     except ImportError as error:
         message = 'hf:// sources need the library `datasets`; run: pip install "demur[hub]"'
         raise SourceError(message) from error
+
+
+def _splits(
+    datasets: Any,  # noqa: ANN401  # as above
+    dataset: str,
+    config: str | None,
+    revision: str | None,
+) -> Mapping[str, Iterable[Mapping[str, object]]]:
+    """Open all splits; what `save_to_disk` wrote is a single one without a name."""
+    if (Path(dataset) / "state.json").is_file():
+        return {"train": datasets.load_from_disk(dataset)}
+    opened: Mapping[str, Iterable[Mapping[str, object]]] = datasets.load_dataset(
+        dataset, name=config, revision=revision, streaming=True
+    )
+    return opened
 
 
 def _revision(dataset: str) -> str | None:

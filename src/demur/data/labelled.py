@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from demur.data.formats import Opened, json_lines
 from demur.data.rows import Row
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Labelled", "Texts", "read_labelled", "read_texts"]
+__all__ = ["Labelled", "Outcome", "Texts", "read_labelled", "read_texts"]
 
 Texts = Mapping[str, object]
 """Messages by row id: the texts of label files that may not carry them."""
 
-_OUTCOMES = ("full", "partial", "none")
+Outcome = Literal["full", "partial", "none"]
 _MESSAGES = named("openai", {"messages": "messages"})
 
 
@@ -50,7 +50,7 @@ class Labelled:
     conversation: Conversation
     id: str
     source: str
-    outcome: Literal["full", "partial", "none"] | None
+    outcome: Outcome | None
     is_refusal: bool | None
     labels: tuple[str, ...] = ()
     readings: tuple[tuple[str, ...], ...] = ()
@@ -74,7 +74,7 @@ def read_labelled(
 
     Raises:
         SourceError: The file is missing or holds no row of that split.
-        RowError: A row is no JSON object, or its messages, verdict or labels are not of the documented form.
+        RowError: A row is no JSON object, or its messages, verdict, labels or bits are not of the documented form.
     """
     if not path.is_file():
         message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
@@ -117,42 +117,75 @@ def _lines(path: Path, texts: Texts) -> Iterator[Row]:
 
 def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     row, where = line.fields, line.where
-    outcome = row.get("verdict")
-    if outcome is not None and outcome not in _OUTCOMES:
-        message = f"verdict {outcome!r}; write one of {', '.join(_OUTCOMES)}, or null where it is not known"
-        raise RowError(message, where=where)
-    labels = _kinds(row.get("labels"), taxonomy, where)
-    annotations = row.get("annotations")
-    readings = [
-        _kinds(annotation.get("labels"), taxonomy, where)
-        for annotation in (annotations if isinstance(annotations, list) else [])
-        if isinstance(annotation, dict)
-    ]
-    # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
-    refusal = outcome != "none" if outcome is not None else None if "verdict" in row else row.get("refusal")
+    labels = _kinds(row, taxonomy, where)
+    readings = tuple(reading for reading in _readings(row, taxonomy, where) if reading)
+    outcome = _outcome(row, where)
     return Labelled(
         conversation=_conversation(line),
         id=str(row.get("id", where)),
         source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
-        outcome=outcome,  # type: ignore[arg-type]  # checked against _OUTCOMES above
-        is_refusal=None if refusal is None else bool(refusal),
+        outcome=outcome,
+        is_refusal=_is_refusal(row, outcome, where),
         labels=labels,
-        readings=tuple(reading for reading in readings if reading) or ((labels,) if labels else ()),
-        is_weak=bool(row.get("weak", False)),
-        is_drawn_hard=bool(row.get("drawn_hard", False)),
-        is_agreed=bool(row.get("agreed", True)),
+        readings=readings or ((labels,) if labels else ()),
+        is_weak=_flag(row, "weak", where) is True,
+        is_drawn_hard=_flag(row, "drawn_hard", where) is True,
+        is_agreed=_flag(row, "agreed", where) is not False,
         split=None if row.get("split") is None else str(row["split"]),
         family=None if row.get("family") is None else str(row["family"]),
     )
 
 
-def _kinds(value: object, taxonomy: Taxonomy, where: str) -> tuple[str, ...]:
-    kinds = tuple(str(kind) for kind in value) if isinstance(value, list) else ()
+def _outcome(row: Mapping[str, object], where: str) -> Outcome | None:
+    outcome = row.get("verdict")
+    if outcome is not None and outcome not in get_args(Outcome):
+        known = ", ".join(get_args(Outcome))
+        message = f"verdict {outcome!r}; write one of {known}, or null where it is not known"
+        raise RowError(message, where=where)
+    return cast("Outcome | None", outcome)
+
+
+def _is_refusal(row: Mapping[str, object], outcome: Outcome | None, where: str) -> bool | None:
+    refusal = _flag(row, "refusal", where)
+    if outcome is not None:
+        return outcome != "none"
+    # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
+    return None if "verdict" in row else refusal
+
+
+def _flag(row: Mapping[str, object], name: str, where: str) -> bool | None:
+    value = row.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    # bool("false") is True: a text is never taken for a bit.
+    message = f"{name} is {value!r}; write true or false, or leave it out"
+    raise RowError(message, where=where)
+
+
+def _readings(row: Mapping[str, object], taxonomy: Taxonomy, where: str) -> list[tuple[str, ...]]:
+    annotations = row.get("annotations")
+    if annotations is None:
+        return []
+    if not isinstance(annotations, list) or not all(isinstance(annotation, dict) for annotation in annotations):
+        message = f"annotations is {annotations!r}; write a list of objects, each with its `labels`"
+        raise RowError(message, where=where)
+    return [_kinds(annotation, taxonomy, where) for annotation in annotations]
+
+
+def _kinds(row: Mapping[str, object], taxonomy: Taxonomy, where: str) -> tuple[str, ...]:
+    kinds = row.get("labels")
+    if kinds is None:
+        return ()
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+        message = f"labels is {kinds!r}; write a list of kinds, such as ['privacy'], the main one first"
+        raise RowError(message, where=where)
     unknown = [kind for kind in kinds if kind not in taxonomy.keys]
     if unknown:
         message = f"label {unknown[0]!r} is not in the taxonomy; the keys are {', '.join(taxonomy.keys)}"
         raise RowError(message, where=where)
-    return kinds
+    return tuple(kinds)
 
 
 def _conversation(line: Row) -> Conversation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from demur.data.json_text import decode_json
 from demur.data.reasoning import joined_reasoning
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from demur.conversation import Role
 
-__all__ = ["Message", "as_message_list", "read_messages", "role_of", "text_of"]
+__all__ = ["Message", "as_message_list", "has_message_keys", "is_message", "read_messages", "role_of", "text_of"]
 
 _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("system", "developer"), "system"),
@@ -26,6 +26,7 @@ _ROLES: Mapping[str, Role] = {
 }
 _ROLE_KEYS = ("role", "from")
 _CONTENT_KEYS = ("content", "value")
+_CALL_KEYS = ("tool_calls", "function_call")
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _REASONING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking"})
 
@@ -47,8 +48,21 @@ def as_message_list(value: object) -> list[object] | None:
         except (ValueError, RecursionError):
             return None
     if isinstance(value, dict) and any(key in value for key in _ROLE_KEYS):
-        return [value]
-    return list(value) if isinstance(value, list | tuple) else None
+        return _transposed(value) if any(_is_list(value.get(key)) for key in _ROLE_KEYS) else [value]
+    return list(value) if _is_list(value) else None
+
+
+def has_message_keys(fields: Mapping[str, object]) -> bool:
+    """Tell whether there is one of `role` and `from`, and one of `content` and `value`."""
+    return any(key in fields for key in _ROLE_KEYS) and any(key in fields for key in _CONTENT_KEYS)
+
+
+def is_message(item: object) -> bool:
+    """Tell whether the item is a message of a role that is known; one that calls a tool may have no content."""
+    if not isinstance(item, dict) or not (has_message_keys(item) or any(key in item for key in _CALL_KEYS)):
+        return False
+    roles = [item[key] for key in _ROLE_KEYS if key in item]
+    return bool(roles) and isinstance(roles[0], str) and roles[0].strip().lower() in _ROLES
 
 
 def read_messages(value: object, where: str) -> tuple[Message, ...]:
@@ -91,6 +105,18 @@ def text_of(value: object, where: str, column: str) -> str | None:
         return str(value)
     message = f"{column} is {_short(value)}; give a text"
     raise RowError(message, where=where)
+
+
+def _is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    return isinstance(value, list | tuple)
+
+
+def _transposed(columns: Mapping[str, object]) -> list[object] | None:
+    """Turn a list for each key, as `datasets` keeps sequences of objects, into a list of messages."""
+    lists = {key: value for key, value in columns.items() if _is_list(value)}
+    if not has_message_keys(lists) or len({len(value) for value in lists.values()}) > 1:
+        return None
+    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
 
 
 def _message(item: object, where: str) -> Message:

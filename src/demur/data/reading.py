@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from demur.data.rows import BrokenRow, Row
-from demur.data.shapes import detect, named
+from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from demur.data.sources import Source
 
 __all__ = ["read_conversations"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def read_conversations(
@@ -31,7 +34,8 @@ def read_conversations(
     """Yield the conversations of a source in order; a row that gives none arrives as a `BrokenRow`.
 
     A row that does not fit its file's layout is read in its own, if it has one. A file after the first whose rows fit
-    no layout gives broken rows with the reason `unknown_layout`.
+    no layout gives broken rows with the reason `unknown_layout`; one among others that is a single JSON object, a
+    setting rather than data, is left out with a warning.
 
     Args:
         source: What to read.
@@ -44,7 +48,9 @@ def read_conversations(
     Raises:
         LayoutError: There is no layout of that name, or the first row that can be read fits none.
         SourceError: The source cannot be read.
+        ValueError: `turns` is neither `last` nor `all`.
     """
+    check_turns(turns)
     reading = _Reading(None if layout is None else named(layout, fields), fields, on_layout)
     return reading.conversations(source, turns, limit)
 
@@ -60,7 +66,7 @@ class _Reading:
     layout: Layout | None = field(default=None, init=False)
 
     def conversations(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
-        for row in source.rows(limit=limit):
+        for row in source.rows(limit=limit, is_row=self._is_row):
             if isinstance(row, BrokenRow):
                 yield row
                 continue
@@ -83,7 +89,7 @@ class _Reading:
         if self.layout is not None and self.file == row.file:
             return self.layout
         try:
-            layout = detect(row.fields, self.overrides) if self.named is None else self.named.bound(row.fields)
+            layout = self._found(row.fields)
         except LayoutError as error:
             if self.layout is None:
                 message = f"{row.where}: {error}"
@@ -93,6 +99,18 @@ class _Reading:
         if self.on_layout is not None:
             self.on_layout(row.file, layout)
         return layout
+
+    def _found(self, fields: Mapping[str, object]) -> Layout:
+        return detect(fields, self.overrides) if self.named is None else self.named.bound(fields)
+
+    def _is_row(self, fields: Mapping[str, object], file: str) -> bool:
+        """Tell a row from a `config.json` or `dataset_info.json` that lies beside the data."""
+        try:
+            self._found(fields)
+        except LayoutError:
+            _LOG.warning("%s is left out: it is a single JSON object that fits no layout", file)
+            return False
+        return True
 
     def _own_layout(self, row: Row) -> Layout | None:
         try:

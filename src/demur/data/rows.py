@@ -55,11 +55,13 @@ class Record(NamedTuple):
         line: Its first line or its number in the file, from 1.
         value: Its fields, or why there are none.
         share: Share of the file that was consumed when it was made, from 0 to 1.
+        is_whole_document: Whether the file is this one JSON object, which may be a setting as well as a row.
     """
 
     line: int
     value: Mapping[str, object] | RowError
     share: float
+    is_whole_document: bool = False
 
 
 class Part(Protocol):

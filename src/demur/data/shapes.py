@@ -6,12 +6,13 @@ A layout is a shape of `columns.SHAPES` with its parts bound to the columns of a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
 from demur.data.columns import SHAPES
+from demur.data.messages import has_message_keys
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
-from demur.data.transcripts import read_marked
+from demur.data.transcripts import is_hh, read_marked, read_transcript
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from demur.data.messages import Message
     from demur.data.rows import Row
 
-__all__ = ["LAYOUT_NAMES", "Layout", "Turns", "detect", "named", "parse_text"]
+__all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text"]
 
 Turns = Literal["last", "all"]
 LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
@@ -51,7 +52,12 @@ class Layout:
         Raises:
             LayoutError: A part that it needs has no column.
         """
-        return self if self.shape is not None else _bound(fields, self.columns, self.name)
+        if self.shape is not None:
+            return self
+        layout = _found(fields, self.columns, self.name)
+        if layout is None:
+            raise LayoutError(_misfit(fields, self.columns, self.name))
+        return layout
 
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
         """Read the conversations of one row, one for each reply that is judged.
@@ -63,7 +69,9 @@ class Layout:
         Raises:
             RowError: The row has no assistant turn, a null in place of a judged reply, or cannot be read.
             LayoutError: The layout was named, and the columns do not fit it.
+            ValueError: `turns` is neither `last` nor `all`.
         """
+        check_turns(turns)
         layout = self.bound(row.fields)
         if layout.shape is None:
             message = f"layout {self.name!r} is bound to no shape; make layouts with detect() or named()"
@@ -89,9 +97,20 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
         overrides: Columns by part, as `--field part=column` gives them.
 
     Raises:
-        LayoutError: No layout fits.
+        LayoutError: No layout fits, or the row is a single message.
     """
-    return _bound(fields, overrides, None)
+    layout = _found(fields, overrides, None)
+    # A column that may hold a whole text holds one turn here, or the name of the conversation that it belongs to.
+    is_told_as_text = layout is None or (layout.name == "reply" and "text" in layout.columns)
+    if is_told_as_text and not overrides and has_message_keys(fields):
+        message = (
+            f"the columns {', '.join(fields)} hold one message a row; group them under `messages`, one conversation a "
+            "row, or say that each row is a whole reply, as in --field text=COLUMN"
+        )
+        raise LayoutError(message)
+    if layout is None:
+        raise LayoutError(_misfit(fields, overrides, None))
+    return layout
 
 
 def named(name: str, overrides: Mapping[str, str] = {}) -> Layout:
@@ -104,14 +123,31 @@ def named(name: str, overrides: Mapping[str, str] = {}) -> Layout:
     return Layout(name, dict(overrides))
 
 
-def parse_text(text: str) -> Conversation:
-    """Read a plain string: a text that begins with a role token as its turns, any other as a bare reply.
+def parse_text(text: str, *, where: str = "text") -> Conversation:
+    """Read a plain string: turns where it begins with a role token or is an hh transcript, else a bare reply.
+
+    Args:
+        text: What to read.
+        where: What messages call it.
 
     Raises:
-        RowError: The text has role tokens, but no assistant turn.
+        RowError: The text has turns, but none of the assistant's.
     """
-    ((turn, heard, reasoning),) = _judged(read_marked(text, "text"), "text", "last")
+    # A bare reply may begin with "Human:", and then nobody answers.
+    read = read_transcript if is_hh(text) and "\n\nAssistant:" in text else read_marked
+    ((turn, heard, reasoning),) = _judged(read(text, where), where, "last")
     return Conversation(heard, turn=turn, reasoning=reasoning)
+
+
+def check_turns(turns: str) -> None:
+    """Refuse what is no choice of judged turns: a slip would be taken for the other one.
+
+    Raises:
+        ValueError: It is neither `last` nor `all`.
+    """
+    if turns not in get_args(Turns):
+        message = f"turns is {turns!r}; give {' or '.join(map(repr, get_args(Turns)))}"
+        raise ValueError(message)
 
 
 def _shapes(name: str | None) -> Sequence[Shape]:
@@ -131,7 +167,7 @@ def _check_parts(given: Mapping[str, str], name: str | None) -> None:
         raise LayoutError(message)
 
 
-def _bound(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> Layout:
+def _found(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> Layout | None:
     _check_parts(given, name)
     absent = [column for column in given.values() if column not in fields]
     if absent:
@@ -143,7 +179,7 @@ def _bound(fields: Mapping[str, object], given: Mapping[str, str], name: str | N
             columns = shape.bind(fields, given, by_value=by_value)
             if columns is not None:
                 return Layout(shape.name, columns, shape)
-    raise LayoutError(_misfit(fields, given, name))
+    return None
 
 
 def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> str:

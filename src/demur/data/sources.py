@@ -21,7 +21,10 @@ from demur.data.rows import BrokenRow, Part, Record, Row
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    # Told the fields of a JSON object that is a whole file, and the file's name.
+    IsRow = Callable[[Mapping[str, object], str], bool]
 
 __all__ = ["EXAMPLE", "STANDARD_INPUT", "BrokenRow", "Row", "Source", "open_source"]
 
@@ -49,14 +52,19 @@ class Source:
         known = [size for size in sizes if size is not None]
         return self._bytes_read / sum(known) if len(known) == len(sizes) else None
 
-    def rows(self, *, limit: int | None = None) -> Iterator[Row | BrokenRow]:
+    def rows(self, *, limit: int | None = None, is_row: IsRow | None = None) -> Iterator[Row | BrokenRow]:
         """Yield at most `limit` rows from the beginning; a row that cannot be read arrives as a `BrokenRow`.
+
+        Args:
+            limit: How many rows to read.
+            is_row: Told fields and name of each file that is a single JSON object and lies among others; says whether
+                it is a row, and no setting that belongs to the data.
 
         Raises:
             SourceError: The source holds no row, no row that can be read, or a part that is damaged.
         """
         position = -1
-        for position, (part, record) in enumerate(itertools.islice(self._records(), limit)):
+        for position, (part, record) in enumerate(itertools.islice(self._records(is_row), limit)):
             if isinstance(record.value, RowError):
                 yield BrokenRow(position, record.value)
             else:
@@ -71,13 +79,14 @@ class Source:
             return "stdin"
         return hashlib.sha256("\n".join(part.identity() for part in self._parts).encode()).hexdigest()
 
-    def _records(self) -> Iterator[tuple[Part, Record]]:
+    def _records(self, is_row: IsRow | None) -> Iterator[tuple[Part, Record]]:
         self._bytes_read = bytes_before = 0.0
         for part in self._parts:
             size = part.size if part.size is not None else 0
             for record in _readable(part, is_only=len(self._parts) == 1):
                 self._bytes_read = bytes_before + record.share * size
-                yield part, record
+                if is_row is None or len(self._parts) == 1 or _is_row(record, part, is_row):
+                    yield part, record
             bytes_before += size
         self._bytes_read = bytes_before
 
@@ -110,6 +119,12 @@ def open_source(spec: str) -> Source:
     if spec == EXAMPLE and not Path(spec).exists():
         return Source(spec, find_in_folder(_example(), shown=EXAMPLE, except_for=(_EXAMPLE_LABELS,)))
     return Source(spec, find_files(spec))
+
+
+def _is_row(record: Record, part: Part, is_row: IsRow) -> bool:
+    if not record.is_whole_document or isinstance(record.value, RowError):
+        return True
+    return is_row(record.value, part.name)
 
 
 def _example() -> Path:

@@ -28,6 +28,8 @@ _LARGEST_CELL = 2**31 - 1
 # Few enough that rows of some MB each still fit, many enough that the cost of a batch does not show.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
+# Parquet does not check its strings (UnicodeDecodeError, which is a ValueError), and has dates that Python has not.
+_UNREADABLE = (ValueError, OverflowError)
 
 
 def comma_separated(opened: Opened) -> Iterator[Record]:
@@ -52,25 +54,28 @@ def parquet(opened: Opened) -> Iterator[Record]:
             yield Record(line, _or_error(value, f"{opened.file}:{line}"), line / n_rows)
 
 
-def _batch_values(batch: pa.RecordBatch) -> list[Mapping[str, object] | UnicodeDecodeError]:
+def _batch_values(batch: pa.RecordBatch) -> list[Mapping[str, object] | Exception]:
     try:
         return list(batch.to_pylist())
-    except UnicodeDecodeError:
-        # Parquet does not check its strings: find the rows that are damaged, and keep the others.
+    except _UNREADABLE:
+        # Find the rows that are damaged, and keep the others.
         return [_row_value(batch.slice(index, 1)) for index in range(batch.num_rows)]
 
 
-def _row_value(row: pa.RecordBatch) -> Mapping[str, object] | UnicodeDecodeError:
+def _row_value(row: pa.RecordBatch) -> Mapping[str, object] | Exception:
     try:
         fields: Mapping[str, object] = row.to_pylist()[0]
-    except UnicodeDecodeError as error:
+    except _UNREADABLE as error:
         return error
     return fields
 
 
-def _or_error(value: Mapping[str, object] | UnicodeDecodeError, where: str) -> Mapping[str, object] | RowError:
+def _or_error(value: Mapping[str, object] | Exception, where: str) -> Mapping[str, object] | RowError:
     if isinstance(value, UnicodeDecodeError):
         return RowError(f"a text is not UTF-8 ({value.reason}); write strings as UTF-8", where=where)
+    if isinstance(value, Exception):
+        message = f"a value cannot be read ({value}); write dates of the years 1 to 9999, or leave their column out"
+        return RowError(message, where=where)
     return value
 
 

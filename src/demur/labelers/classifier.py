@@ -6,9 +6,8 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from demur.conversation import Conversation
+from demur.data.intake import as_conversations
 from demur.data.rendering import Renderer
-from demur.data.shapes import parse_text
 from demur.model.runtime import Engine, TorchEngine, infer
 from demur.model.weights import Weights
 from demur.stats.prevalence import OperatingPoint
@@ -18,6 +17,7 @@ from demur.verdict import Thresholds, Verdict, decide
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from demur.conversation import Conversation
 
 __all__ = ["Analyzer"]
 
@@ -104,19 +104,17 @@ class Analyzer:
         """Yield one verdict for each conversation, in order.
 
         A plain string is taken as role-token text (`<|user|>…<|assistant|>…`), or as a bare reply where it has no role
-        tokens. An empty reply is unscored, never guessed.
+        tokens; thinking at the beginning of a reply is set apart. An empty reply is unscored, never guessed.
 
         Raises:
             RowError: A plain string has role tokens, but no assistant turn.
+            TypeError: A single conversation is given in place of several.
         """
-        if isinstance(conversations, str | Conversation):
-            message = "label() takes several conversations; put a single one into a list"
-            raise TypeError(message)
-        return self._verdicts(iter(conversations))
+        return self._verdicts(as_conversations(conversations))
 
-    def _verdicts(self, items: Iterator[Conversation | str]) -> Iterator[Verdict]:
-        while window := list(itertools.islice(items, _WINDOW)):
-            yield from self._judge([parse_text(item) if isinstance(item, str) else item for item in window])
+    def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
+        while window := list(itertools.islice(conversations, _WINDOW)):
+            yield from self._judge(window)
 
     def _judge(self, conversations: Sequence[Conversation]) -> list[Verdict]:
         verdicts = [Verdict.unscored("empty_reply")] * len(conversations)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from demur.data.intake import as_conversations
+from demur.taxonomy import Taxonomy
 from demur.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from demur.conversation import Conversation
-    from demur.taxonomy import Taxonomy
 
 __all__ = ["KeywordLabeler"]
 
@@ -166,16 +167,20 @@ class KeywordLabeler:
         taxonomy: Names the kinds and their groups; a kind that it does not have is not given.
     """
 
-    taxonomy: Taxonomy
+    taxonomy: Taxonomy = field(default_factory=Taxonomy.load)
 
     @property
     def name(self) -> str:
         """Return the name that reports use."""
         return "keywords"
 
-    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
-        """Yield one verdict for each conversation, in order; an empty reply is unscored."""
-        return map(self._verdict, conversations)
+    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
+        """Yield one verdict for each conversation or role-token text, in order; an empty reply is unscored.
+
+        Raises:
+            TypeError: A single conversation is given in place of several.
+        """
+        return map(self._verdict, as_conversations(conversations))
 
     def _verdict(self, conversation: Conversation) -> Verdict:
         reply = _plain(conversation.reply)

@@ -1,0 +1,73 @@
+"""Take what a caller holds in memory: conversations, plain strings and rows become conversations, as files do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from demur.conversation import Conversation, Turn
+from demur.data.reasoning import set_reasoning_apart
+from demur.data.rows import Row
+from demur.data.shapes import detect, parse_text
+from demur.errors import LayoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["as_conversations"]
+
+_PLACE = "items"
+
+
+def as_conversations(items: Iterable[Conversation | str]) -> Iterator[Conversation]:
+    """Yield the conversations that the items are, in order; thinking at the beginning of a reply is set apart.
+
+    A string is read by `parse_text`, and a dict as a row of a file: one that holds a preference pair gives both sides,
+    one after the other. Both know their place among the items as `row_id`; a conversation keeps its own.
+
+    Raises:
+        TypeError: A single conversation, string or dict is given in place of several, which is said at the call; or an
+            item is of another type.
+        RowError: A string or dict has no reply to judge.
+        LayoutError: A dict fits no layout.
+    """
+    if isinstance(items, str | bytes | Conversation | dict):
+        message = f"Demur takes several conversations; put a single one into a list (met one {type(items).__name__})"
+        raise TypeError(message)
+    return _conversations(iter(items))
+
+
+def _conversations(items: Iterator[object]) -> Iterator[Conversation]:
+    for place, item in enumerate(items):
+        if isinstance(item, Conversation):
+            yield _without_thinking(item)
+        elif isinstance(item, str):
+            yield replace(parse_text(item, where=f"{_PLACE}:{place + 1}"), row_id=place)
+        elif isinstance(item, dict):
+            yield from _row_conversations(Row(place, item, _PLACE, place + 1))
+        else:
+            message = (
+                f"{_PLACE}:{place + 1}: a conversation is {type(item).__name__}; "
+                "give a demur.Conversation, a string, or a dict such as {'messages': […]}"
+            )
+            raise TypeError(message)
+
+
+def _without_thinking(conversation: Conversation) -> Conversation:
+    """Set the reply's thinking apart, unless that was done when the conversation was made."""
+    if conversation.reasoning is not None:
+        return conversation
+    reply, reasoning = set_reasoning_apart(conversation.reply)
+    if reply == conversation.reply:
+        return conversation
+    turns = (*conversation.context, Turn("assistant", reply))
+    return replace(conversation, turns=turns, reasoning=reasoning)
+
+
+def _row_conversations(row: Row) -> tuple[Conversation, ...]:
+    try:
+        layout = detect(row.fields)
+    except LayoutError as error:
+        message = f"{row.where}: {error}"
+        raise LayoutError(message) from error
+    return layout.conversations(row)
