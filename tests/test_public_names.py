@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import pytest
 
 import demur
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_public_names_are_sorted_and_stand_once() -> None:
@@ -37,3 +41,9 @@ def test_a_star_import_brings_the_public_names() -> None:
     """In a process of its own, since it fills a namespace."""
     code = "from demur import *; import demur; assert set(demur.__all__) <= set(globals())"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_finished_audit_can_be_opened_again(tmp_path: Path) -> None:
+    """Its numbers are those that it ended with."""
+    made = demur.audit(["I can't help with that.", "Yes."], labeler=demur.KeywordLabeler(), out=tmp_path)
+    assert demur.open_audit(tmp_path) == made

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from demur.labelers.classifier import Analyzer
     from demur.labelers.keywords import KeywordLabeler
     from demur.studies.audit import Audit
+    from demur.studies.findings import open_audit
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Thresholds, Verdict
 
@@ -33,6 +34,7 @@ __all__ = [
     "Turn",
     "Verdict",
     "audit",
+    "open_audit",
 ]
 
 # Names are loaded when they are asked for: most of what stands behind them imports torch or pandas.
@@ -48,6 +50,7 @@ _HOMES = {
     "Turn": "demur.conversation",
     "Verdict": "demur.verdict",
     "audit": "demur.api",
+    "open_audit": "demur.studies.findings",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.studies.audit import audit as run_audit
 
@@ -10,18 +10,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    import pandas as pd
+
     from demur.conversation import Conversation
     from demur.data.shapes import Turns
     from demur.data.sources import Source
     from demur.studies.audit import Progress
     from demur.studies.findings import Audit
+    from demur.studies.inputs import OnLayout
     from demur.verdict import Labeler
 
 __all__ = ["audit"]
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line
-    source: str | Path | Source | Iterable[Conversation | str],
+    source: str | Path | Source | Iterable[Conversation | str | Mapping[str, Any]] | pd.DataFrame,
     *,
     labeler: Labeler | None = None,
     out: Path | str | None = None,
@@ -33,6 +36,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    on_layout: OnLayout | None = None,
 ) -> Audit:
     """Label every reply of a source, and say what it holds.
 
@@ -42,7 +46,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     1
 
     Args:
-        source: A file, folder, pattern, `hf://owner/name`, `example`, an open source, or conversations.
+        source: A file, folder, pattern, `hf://owner/name`, `example`, an open source, a pandas frame, or several of
+            `Conversation`, strings (role-token text, or a bare reply) and rows (dicts, laid out as in a file).
         labeler: Who judges; None loads the shipped analyzer.
         out: Folder for verdicts, composition and report; None keeps them in a temporary one, without a report.
         limit: How many rows to read.
@@ -51,13 +56,15 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
-        overwrite: Replace an audit that the folder holds.
+        overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
         progress: Told how far it has come.
+        on_layout: Told each file and the layout that it is read in, before the first of its replies is judged.
 
     Raises:
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
-        OutputError: The folder cannot be used, holds another audit, or cannot be resumed.
+        OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
+        TypeError: What is given as data is neither the name of a source nor several conversations.
         WeightsError: The shipped analyzer cannot be loaded.
     """
     if labeler is None:
@@ -66,7 +73,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         labeler = Analyzer.load()
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, strict=strict,
-        resume=resume, overwrite=overwrite, progress=progress,
+        resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
     )  # fmt: skip
     if out is not None:
         from demur.report import write_reports

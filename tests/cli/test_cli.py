@@ -300,3 +300,28 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
     assert demur(*words, "--out", tmp_path / "whole")[0] == 0
     for name in ("composition.json", "verdicts.parquet"):
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_an_audit_says_at_once_what_it_reads_and_with_which_model(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """Encoder and weights, then file and layout, on standard error and before the findings."""
+    _, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
+    lines = errors.splitlines()
+    weights = json.loads((tiny_weights / "manifest.json").read_text())
+    digest = weights["tensors_sha256"][:12]
+    assert lines[0] == f"encoder: {weights['encoder']}; weights: {tiny_weights} ({digest})"
+    assert lines[1] == f"{source}: read as prompt_response: prompt=prompt response=response"
+
+
+def test_an_audit_that_could_score_nothing_fails_and_still_reports(
+    demur: Demur, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """Exit code 1 and the reasons in place of nan%; the reports are there to look into."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "Hi", "response": ""}\n' * 2, encoding="utf-8")
+    code, printed, _ = demur("audit", path, "--out", tmp_path / "audit", "--weights", tiny_weights)
+    assert code == 1
+    assert "2 replies, nothing could be scored: empty_reply 2" in printed
+    assert "nan" not in printed
+    assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS

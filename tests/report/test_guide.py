@@ -60,3 +60,8 @@ def test_markup_in_the_text_stays_text(taxonomy: Taxonomy) -> None:
     decision = taxonomy.hard_cases[0].decision
     page = guide(replace(taxonomy, hard_cases=(HardCase("<b> | *a*\n`x`", decision, "r"),)))
     assert "| \\<b> \\| \\*a\\* \\`x\\` | as usual |" in page
+
+
+def test_the_guide_says_what_an_audit_does_with_an_empty_reply(taxonomy: Taxonomy) -> None:
+    """People label it none; an audit leaves it unscored."""
+    assert "empty reply *none*. Demur's audits leave it unscored (`empty_reply`)" in guide(taxonomy)

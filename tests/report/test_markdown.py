@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,3 +85,19 @@ def test_an_audit_of_nothing_has_no_numbers(empty_audit: Audit) -> None:
     text = render_markdown(empty_audit)
     assert "- **As counted: n/a.**" in text
     assert "nan" not in text
+
+
+def test_intervals_over_replies_of_one_row_are_said_to_be_too_narrow(full_audit: Audit) -> None:
+    """Pairs, or every turn: under both shares; under neither where each row has one reply."""
+    note = "Replies of one row are not independent: the interval is somewhat too narrow."
+    assert render_markdown(full_audit).count(note) == 2
+    single = replace(full_audit, tally=replace(full_audit.tally, sides={}))
+    assert note not in render_markdown(single)
+    options = {**full_audit.manifest["options"], "turns": "all"}
+    assert render_markdown(replace(single, manifest={**full_audit.manifest, "options": options})).count(note) == 2
+
+
+def test_an_empty_reply_is_said_to_be_unscored(full_audit: Audit, empty_audit: Audit) -> None:
+    """It is not among the replies that do not refuse; where nothing was unscored, there is nothing to say."""
+    assert "an empty reply, too: it is unscored (empty_reply)" in render_markdown(full_audit)
+    assert "empty_reply" not in render_markdown(empty_audit)

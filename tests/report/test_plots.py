@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
+import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from demur.report import plots
@@ -65,6 +67,17 @@ def test_bars_are_as_long_as_the_shares(full_audit: Audit) -> None:
     bars = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
     assert bars == pytest.approx([shares[key].share for key in keys])
     assert [label.get_text() for label in axes.get_yticklabels()] == [full_audit.category_name(key) for key in keys]
+
+
+def test_bars_have_their_groups_colour_and_their_interval(full_audit: Audit) -> None:
+    """Seaborn's whiskers are Wilson's intervals, and its hue is the group."""
+    axes = plots.composition_plot(full_audit).axes[0]
+    keys = plots.category_order(full_audit)
+    colors = plots.group_colors(full_audit)
+    expected = [colors[full_audit.taxonomy.group_of(key)] for key in keys]
+    assert [to_hex(bar.get_facecolor()) for bar in axes.patches] == expected
+    ends = [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+    assert ends == [pytest.approx(list(full_audit.by_category[key].interval)) for key in keys]
 
 
 def test_categories_stand_in_their_groups(full_audit: Audit) -> None:

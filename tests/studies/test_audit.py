@@ -6,10 +6,11 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 from demur.conversation import Conversation, Turn
-from demur.errors import OutputError, RowError, SourceError
+from demur.errors import LayoutError, OutputError, RowError, SourceError
 from demur.stats.prevalence import OperatingPoint, corrected_share
 from demur.studies import run
 from demur.studies.audit import audit
@@ -350,3 +351,155 @@ def test_an_audit_shows_its_finding(rows: Path) -> None:
     assert table.loc["privacy", "count"] == 3
     assert table.loc["privacy", "share_of_refusals"] == 0.75
     assert list(table.index) == [*TAXONOMY.keys, "unnamed"]
+
+
+def test_overwriting_leaves_alone_what_no_audit_wrote(rows: Path, tmp_path: Path) -> None:
+    """A folder of weights with shards of its own and a manifest of its own keeps every file."""
+    out = tmp_path / "out"
+    (out / "shards").mkdir(parents=True)
+    (out / "shards" / "part-000000.parquet").write_text("mine")
+    (out / "manifest.json").write_text('{"format": 1}')
+    with pytest.raises(OutputError, match=r"holds shards, manifest\.json, which no audit wrote.*--out"):
+        audit(str(rows), labeler=Scripted(), out=out, overwrite=True)
+    assert (out / "shards" / "part-000000.parquet").read_text() == "mine"
+    assert (out / "manifest.json").exists()
+
+
+def test_a_result_without_a_manifest_is_not_taken_for_an_audits(rows: Path, tmp_path: Path) -> None:
+    """Somebody else's report.html, or a broken manifest, is no audit to replace."""
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(OutputError, match=r"holds report\.html, which no audit wrote"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path, overwrite=True)
+    (tmp_path / "manifest.json").write_text("{broken")
+    with pytest.raises(OutputError, match="which no audit wrote"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path, overwrite=True)
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_stranger_among_the_shards_is_neither_overwritten_nor_cleared_at_the_end(rows: Path, tmp_path: Path) -> None:
+    """Whoever put it there is told to move it; a resumed run leaves it, and removes its own shards only."""
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=out)
+    (out / "shards" / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"holds shards/notes\.txt"):
+        audit(str(rows), labeler=Scripted(), out=out, overwrite=True)
+    audit(str(rows), labeler=Scripted(), out=out, resume=True)
+    assert [path.name for path in (out / "shards").iterdir()] == ["notes.txt"]
+
+
+def test_linked_shards_are_not_followed(rows: Path, tmp_path: Path) -> None:
+    """What a link points to lies outside of the folder."""
+    out = tmp_path / "out"
+    audit(str(rows), labeler=Scripted(), out=out)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "part-000000.json").write_text("mine")
+    (out / "shards").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OutputError, match="holds shards, which no audit wrote"):
+        audit(str(rows), labeler=Scripted(), out=out, overwrite=True)
+    assert (tmp_path / "elsewhere" / "part-000000.json").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_overwriting_replaces_an_audit_that_was_stopped(rows: Path, tmp_path: Path) -> None:
+    """Its shards are ours."""
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=tmp_path / "out")
+    assert audit(str(rows), labeler=Scripted(), out=tmp_path / "out", overwrite=True).rows == 10
+    assert not (tmp_path / "out" / "shards").exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}], ids=["plain", "overwrite", "resume"])
+def test_a_source_where_results_would_be_written_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    """An audit must not eat what it reads: the verdicts of another audit, or a folder that holds one."""
+    out = tmp_path / "out"
+    audit(["Yes.", "No."], labeler=Scripted(), out=out)
+    before = _bytes(out)
+    for source in (out / "verdicts.parquet", out):
+        with pytest.raises(OutputError, match=r"is to be audited, and lies where results.*--out"):
+            audit(source, labeler=Scripted(), out=out, **options)
+    assert _bytes(out) == before
+
+
+def test_rows_in_memory_are_read_as_rows_of_a_file() -> None:
+    """The layout is found, told and counted; a row that cannot be read is unscored in its place."""
+    met: list[tuple[str, str]] = []
+    given: list[dict[str, object]] = [
+        {"prompt": "Q", "response": "No."},
+        {"prompt": "Q"},
+        {"prompt": "Q", "response": None},
+        {"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "Yes."}]},
+    ]
+    found = audit(given, labeler=Scripted(), on_layout=lambda file, layout: met.append((file, layout)))
+    assert list(found.to_frame()["verdict"]) == ["full", "unscored", "unscored", "none"]
+    assert found.composition.unscored == {"null_content": 1, "unreadable_row": 1}
+    assert met == [("conversations in memory", "prompt_response: prompt=prompt response=response")]
+    assert found.highlights.broken[0].where == "conversations in memory:2"
+
+
+def test_layout_fields_and_turns_hold_for_rows_in_memory() -> None:
+    """As for a file: other columns, a named layout, and every assistant turn."""
+    asked = [{"a": "Q", "b": "No."}]
+    named = audit(asked, labeler=Scripted(), layout="prompt_response", fields={"prompt": "a", "response": "b"})
+    assert named.refusals == 1
+    talk = "<|user|>Q<|assistant|>No.<|user|>Q<|assistant|>Yes."
+    for given in ([talk], [{"text": talk}]):
+        assert audit(given, labeler=Scripted(), turns="all").composition.scored == 2
+    with pytest.raises(LayoutError, match="fit not the layout 'openai'"):
+        audit(asked, labeler=Scripted(), layout="openai")
+    with pytest.raises(LayoutError, match="no layout 'opneai'"):
+        audit([], labeler=Scripted(), layout="opneai")
+
+
+def test_a_frame_is_read_row_by_row(tmp_path: Path) -> None:
+    """Not by its column names: arrays are lists, a missing cell is null, and it can be resumed."""
+    frame = pd.DataFrame({"prompt": ["Q", "Q", "Q"], "response": ["No.", None, "Yes."]})
+    found = audit(frame, labeler=Scripted(), out=tmp_path / "out")
+    assert list(found.to_frame()["verdict"]) == ["full", "unscored", "none"]
+    assert found.composition.unscored == {"null_content": 1}
+    idle = Scripted()
+    audit(frame.copy(), labeler=idle, out=tmp_path / "out", resume=True)
+    assert idle.labelled == 0
+    talk = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "No."}]
+    path = tmp_path / "chats.parquet"
+    pd.DataFrame({"messages": [talk, talk]}).to_parquet(path)
+    assert audit(pd.read_parquet(path), labeler=Scripted()).refusals == 2
+
+
+def test_strings_and_conversations_and_rows_may_be_mixed() -> None:
+    """Each keeps its place; a string with turns and no reply is unscored like any row without one."""
+    given: list[Any] = ["No.", Conversation.of("Q", "Yes."), {"response": "No."}, "<|user|>Q"]
+    found = audit(given, labeler=Scripted())
+    assert list(found.to_frame()["row_id"]) == [0, 1, 2, 3]
+    assert (found.refusals, found.composition.unscored) == (2, {"no_assistant_turn": 1})
+    with pytest.raises(RowError, match="conversations in memory:4"):
+        audit(given, labeler=Scripted(), strict=True)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"prompt": "Q", "response": "No."}, Conversation.of("Q", "No."), b"No.", 3, None, [3], ["No.", None]],
+    ids=["a row", "a conversation", "bytes", "a number", "nothing", "a list of numbers", "a list with None"],
+)
+def test_what_is_no_data_is_answered_with_what_would_be(given: Any) -> None:
+    """Never judged by its keys or letters."""
+    with pytest.raises(TypeError, match=r"demur\.Conversation, strings, or rows such as"):
+        audit(given, labeler=Scripted())
+
+
+def test_the_layout_is_told_before_a_reply_is_judged(rows: Path) -> None:
+    """Whoever sees the wrong columns stops the run at once, not after an hour."""
+    labeler = Scripted()
+    met: list[tuple[str, str, int]] = []
+    audit(str(rows), labeler=labeler, on_layout=lambda *told: met.append((*told, labeler.labelled)))
+    assert met == [(str(rows), "prompt_response: prompt=prompt response=response", 0)]
+
+
+def test_an_audit_that_scored_nothing_says_why() -> None:
+    """No nan% for a reader: the most frequent reasons first."""
+    found = audit(["", "", "<|user|>Q"], labeler=Scripted())
+    assert repr(found).endswith(": nothing could be scored: empty_reply 2, no_assistant_turn 1>")
+    assert "nan" not in found._repr_markdown_()
+    assert repr(audit([], labeler=Scripted())).endswith(": nothing could be scored: there were no rows>")
+    assert audit(["Yes."], labeler=Scripted()).why_not_scored is None

@@ -138,7 +138,8 @@ def test_the_manifest_tells_how_the_weights_were_made(
     assert manifest.taxonomy_fingerprint == taxonomy.fingerprint
     assert manifest.categories == taxonomy.keys
     assert (manifest.max_tokens, manifest.low_rank_scale) == (512, tiny_settings.low_rank_scale)
-    assert manifest.training["files"] == {labelled_file.name: sha256_of(labelled_file)}
+    digests = manifest.training["files"]
+    assert digests == {f"{labelled_file.parent.name}/{labelled_file.name}": sha256_of(labelled_file)}
     assert manifest.training["settings"]["learning_rate"] == tiny_settings.learning_rate
     assert [entry["epoch"] for entry in manifest.training["history"]] == list(range(1, 13))
     rows = manifest.training["rows"]
@@ -175,7 +176,7 @@ def test_files_to_be_avoided_are_named_and_counted(
     """Ten prompts, one row each; of a file to be avoided, every split is."""
     avoid = write(tmp_path / "gold.jsonl", [{**each, "split": "dev"} for each in labelled_rows[20:30]])
     manifest = trained([labelled_file], tmp_path / "out", avoid=[avoid])
-    assert manifest.training["avoided_files"] == {"gold.jsonl": sha256_of(avoid)}
+    assert manifest.training["avoided_files"] == {f"{tmp_path.name}/gold.jsonl": sha256_of(avoid)}
     assert manifest.training["rows"]["avoided"] == 10
 
 
@@ -253,3 +254,26 @@ def test_a_missing_file_is_named(trained: Callable[..., Manifest], tmp_path: Pat
     """Before anything is trained."""
     with pytest.raises(SourceError, match=r"no file at .*none\.jsonl"):
         trained([tmp_path / "none.jsonl"], tmp_path / "out")
+
+
+def test_finished_weights_are_not_trained_over(trained: Callable[..., Manifest], tiny_weights: Path) -> None:
+    """An hour's work is not replaced by a command that was typed twice."""
+    with pytest.raises(OutputError, match="finished weights"):
+        trained([], tiny_weights)
+
+
+def test_texts_that_lie_elsewhere_are_trained_on_and_recorded(
+    trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """Labels by id and texts by id make the same 64 rows, and both files are in the manifest by digest."""
+    names = [f"row-{place}" for place in range(len(labelled_rows))]
+    labels = [{key: each[key] for key in ("source", "verdict", "labels")} for each in labelled_rows]
+    files = write(tmp_path / "labels.jsonl", [{"id": name, **each} for name, each in zip(names, labels, strict=True)])
+    texts = write(
+        tmp_path / "texts.jsonl",
+        [{"id": name, "messages": each["messages"]} for name, each in zip(names, labelled_rows, strict=True)],
+    )
+    manifest = trained([files], tmp_path / "out", texts=[texts])
+    counts = manifest.training["rows"]
+    assert sum(counts["training"].values()) + counts["tuning"] + counts["measuring"] == 64
+    assert manifest.training["texts"] == {f"{tmp_path.name}/texts.jsonl": sha256_of(texts)}

@@ -15,6 +15,7 @@ from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolde
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from demur.labelers.classifier import Analyzer
     from demur.studies.audit import Progress as AuditProgress
     from demur.studies.findings import Audit
 
@@ -22,6 +23,9 @@ __all__ = ["audit"]
 
 # The bar counts parts of the source's bytes: rows are not known before they are read.
 _PARTS = 10_000
+# What the embedded encoder is.
+_EMBEDDED_MODEL = "all-MiniLM-L6-v2"
+_DIGEST = 12
 
 
 class Turns(StrEnum):
@@ -61,12 +65,16 @@ def audit(
     from demur.api import audit as run
 
     console = Console(stderr=True)
+    _say(console, _model_line(analyzer, weights))
     with _progress(console) as progress:
         found = run(
             source, labeler=analyzer, out=out, limit=limit, layout=layout, fields=fields, turns=turns.value,
             strict=strict, resume=resume, overwrite=overwrite, progress=_display(progress),
+            on_layout=_layout_display(console),
         )  # fmt: skip
     _print_summary(found, out)
+    if found.why_not_scored is not None:
+        raise typer.Exit(1)
 
 
 def _fields(pairs: list[str]) -> dict[str, str]:
@@ -107,12 +115,39 @@ def _display(progress: Progress) -> Callable[[AuditProgress], None]:
     return show
 
 
+def _layout_display(console: Console) -> Callable[[str, str], None]:
+    """Return what says how a file is read; of many files, the first of each layout."""
+    told: set[str] = set()
+
+    def show(file: str, layout: str) -> None:
+        if layout not in told:
+            told.add(layout)
+            _say(console, f"{file}: read as {layout}")
+
+    return show
+
+
+def _model_line(analyzer: Analyzer, weights: Path | None) -> str:
+    from demur.model.encoders import EMBEDDED
+
+    found = analyzer.describe()
+    encoder = f"{EMBEDDED} ({_EMBEDDED_MODEL})" if found["encoder"] == EMBEDDED else found["encoder"]
+    folder = "shipped" if weights is None else str(weights)
+    return f"encoder: {encoder}; weights: {folder} ({found['weights_sha256'][:_DIGEST]})"
+
+
+def _say(console: Console, line: str) -> None:
+    """Print one line as it is, above the bar where there is one."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def _print_summary(found: Audit, out: Path) -> None:
     for layout, n_files in found.layouts.items():
         print(f"read as {layout}" + (f" ({n_files} files)" if n_files > 1 else ""))
     low, high = found.interval
-    print(f"{found.rows:,} replies, {found.refusals:,} refusals: {found.share:.1%} ({low:.1%} to {high:.1%})")
-    if found.composition.unscored:
+    finding = f"{found.refusals:,} refusals: {found.share:.1%} ({low:.1%} to {high:.1%})"
+    print(f"{found.rows:,} replies, {finding if found.why_not_scored is None else found.why_not_scored}")
+    if found.composition.scored and found.composition.unscored:
         print("unscored: " + ", ".join(f"{reason} {count:,}" for reason, count in found.composition.unscored.items()))
     for key, share in sorted(found.by_category.items(), key=lambda item: -item[1].count):
         if share.count:

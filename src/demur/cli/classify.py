@@ -49,19 +49,24 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
     from demur.conversation import Conversation, Turn
     from demur.data.rows import Row
     from demur.data.shapes import detect, parse_text
+    from demur.errors import LayoutError
 
     if prompt is not None or system is not None:
         return Conversation.of("" if prompt is None else prompt, text.strip(), system=system)
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return parse_text(text.strip())
     if isinstance(fields, list):
         fields = {"messages": fields}
     if not isinstance(fields, dict):
         return Conversation((Turn("assistant", text.strip()),))
     row = Row(position=0, fields=fields, file="the conversation given", line=1)
-    return detect(fields).conversations(row)[0]
+    found = detect(fields).conversations(row)
+    if len(found) > 1:
+        message = f"{len(found)} replies in one row; classify judges one: give it alone, or use `demur audit`"
+        raise LayoutError(message)
+    return found[0]
 
 
 def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:

@@ -43,6 +43,10 @@ def evaluate(
     gold: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
     labeler: Annotated[LabelerName, typer.Option(help="What is measured.")] = LabelerName.demur,
     split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.dev,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSONL file with the messages, by id, of rows that have none. Repeatable."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind each interval.")] = 1000,
@@ -52,12 +56,13 @@ def evaluate(
     threshold: Threshold = None,
 ) -> None:
     """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
-    from demur.data.labelled import read_labelled
+    from demur.data.labelled import read_labelled, read_texts
     from demur.report.evaluation import evaluation_markdown, evaluation_text
     from demur.studies.evaluation import evaluate as measure
 
     measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold)
-    rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value)
+    by_id = read_texts([] if texts is None else texts)
+    rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
     found = measure(_Watched(measured, len(rows)), rows, kinds, resamples=resamples)
     if as_json:
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))

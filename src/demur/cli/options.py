@@ -20,7 +20,8 @@ EncoderName = Annotated[
 ]
 TaxonomyFile = Annotated[Path | None, typer.Option("--taxonomy", help="Taxonomy file; the shipped one by default.")]
 Threshold = Annotated[
-    float | None, typer.Option("--threshold", help="Probability from which a reply refuses; the fitted one by default.")
+    float | None,
+    typer.Option("--threshold", help="Probability from which a reply refuses; 0.5 with the shipped weights."),
 ]
 
 

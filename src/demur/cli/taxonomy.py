@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from demur.errors import OutputError
+
 if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
 
@@ -57,7 +59,11 @@ def guide(
     if out is None:
         print(text, end="")
     else:
-        out.write_text(text, encoding="utf-8")
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            message = f"cannot write {str(out)!r}: {error.strerror or error}; give a file in a folder that exists"
+            raise OutputError(message) from error
 
 
 def _load(file: Path | None) -> Taxonomy:

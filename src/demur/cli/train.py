@@ -78,8 +78,14 @@ def train(
 
 
 def _expanded(files: list[Path] | None) -> list[Path]:
-    """Put the JSONL files of a folder in its place."""
-    return [path for file in files or () for path in (sorted(file.glob("*.jsonl")) if file.is_dir() else [file])]
+    """Put the JSONL files below a folder in its place."""
+    from demur.errors import SourceError
+
+    empty = [file for file in files or () if file.is_dir() and not any(file.rglob("*.jsonl"))]
+    if empty:
+        message = f"no .jsonl file below {str(empty[0])!r}; give a JSONL file, or a folder that holds some"
+        raise SourceError(message)
+    return [path for file in files or () for path in (sorted(file.rglob("*.jsonl")) if file.is_dir() else [file])]
 
 
 def _progress(console: Console) -> Progress:

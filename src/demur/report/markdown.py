@@ -106,11 +106,9 @@ def _rest(audit: Audit) -> Iterator[str]:
         yield "No two refusals open alike."
     yield "## Unscored replies"
     unscored, broken = tables.unscored_table(audit), tables.broken_table(audit)
+    yield words.unscored_note(audit)
     if unscored.rows:
-        yield "What could not be judged is in no share above."
         yield _table(unscored)
-    else:
-        yield "Every reply could be judged."
     if broken.rows:
         yield _table(broken)
 

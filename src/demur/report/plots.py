@@ -1,4 +1,4 @@
-"""Draw what an audit found, as figures of their own: no global state of matplotlib is touched."""
+"""Draw what an audit found with seaborn, as figures of their own: no global state of matplotlib is touched."""
 
 from __future__ import annotations
 
@@ -32,22 +32,19 @@ _LINEAR_UP_TO = 40
 
 def composition_plot(audit: Audit) -> Figure:
     """Draw the share of scored replies that refuse for each category, in the groups' colours, with 95 % intervals."""
-    shares, colors = audit.by_category, group_colors(audit)
     keys = category_order(audit)
+    shares = [audit.by_category[key] for key in keys]
     figure, axes = _canvas(len(keys))
-    hues = [colors[_group(audit, key)] for key in keys]
-    _bars(axes, [audit.category_name(key) for key in keys], [shares[key] for key in keys], hues)
+    _bars(axes, [audit.category_name(key) for key in keys], shares, [_group(audit, key) for key in keys], audit)
     return figure
 
 
 def groups_plot(audit: Audit) -> Figure:
     """Draw the share of scored replies that refuse for each group, with 95 % intervals."""
-    colors = group_colors(audit)
     shares = {key: share for key, share in audit.by_group.items() if key != UNNAMED or share.count}
     names = {group.key: group.name for group in audit.taxonomy.groups}
     figure, axes = _canvas(len(shares))
-    labels = [names.get(key, "Unnamed kind") for key in shares]
-    _bars(axes, labels, list(shares.values()), [colors[key] for key in shares])
+    _bars(axes, [names.get(key, "Unnamed kind") for key in shares], list(shares.values()), list(shares), audit)
     return figure
 
 
@@ -126,19 +123,40 @@ def _canvas(rows: int, *, per_bar: float = _BAR_HEIGHT) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _bars(axes: Axes, labels: Sequence[str], shares: Sequence[Share], hues: Sequence[str]) -> None:
-    """Draw one horizontal bar a share, first on top, with its interval and its count."""
-    rows = range(len(shares))
-    values = [_number(share.share) for share in shares]
-    axes.barh(rows, values, height=0.66, color=list(hues), linewidth=0)
+def _bars(axes: Axes, labels: Sequence[str], shares: Sequence[Share], groups: Sequence[str], audit: Audit) -> None:
+    """Draw one horizontal bar a share, first on top, in its group's colour, with its interval and its count."""
+    import seaborn as sns
+
     ink = axes.xaxis.label.get_color()
-    for row, share in zip(rows, shares, strict=True):
-        low, high = (_number(end) for end in share.interval)
-        axes.plot([low, high], [row, row], color=ink, linewidth=1, alpha=0.75, solid_capstyle="butt")
-        text = f"{count(share.count)}  ·  {percent(share.share, share.interval)}"
-        axes.annotate(text, (high, row), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
-    widest = max((_number(share.interval.high) for share in shares), default=0.0)
+    # Each bar is given the ends of its interval and the share between them: of these three, seaborn's median is the
+    # share, and what holds all of them is the interval, which it would have to estimate from replies otherwise.
+    points = [[_number(share.interval.low), _number(share.share), _number(share.interval.high)] for share in shares]
+    sns.barplot(
+        x=[value for three in points for value in three],
+        y=[str(row) for row in range(len(shares)) for _ in range(3)],
+        hue=[group for group in groups for _ in range(3)],
+        palette=group_colors(audit),
+        orient="h",
+        estimator="median",
+        errorbar=("pi", 100),
+        err_kws={"color": ink, "linewidth": 1, "alpha": 0.75, "solid_capstyle": "butt"},
+        width=0.66,
+        saturation=1,
+        linewidth=0,
+        dodge=False,
+        legend=False,
+        ax=axes,
+    )
+    _write_counts(axes, shares, [high for _, _, high in points])
     _label_rows(axes, labels)
+
+
+def _write_counts(axes: Axes, shares: Sequence[Share], ends: Sequence[float]) -> None:
+    """Write count and share of each bar behind the end of its interval."""
+    for row, (share, end) in enumerate(zip(shares, ends, strict=True)):
+        text = f"{count(share.count)}  ·  {percent(share.share, share.interval)}"
+        axes.annotate(text, (end, row), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
+    widest = max(ends, default=0.0)
     # A fifth of the width holds the longest count beside the longest whisker.
     axes.set_xlim(0, (widest if widest > 0 else 1.0) * 1.25)
 

@@ -10,7 +10,9 @@ from demur.stats.composition import Interval
 if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
-__all__ = ["correction", "headline", "pairs_sentence", "raw_note", "wordings_note"]
+__all__ = ["correction", "headline", "pairs_sentence", "raw_note", "unscored_note", "wordings_note"]
+
+_NOT_INDEPENDENT = " Replies of one row are not independent: the interval is somewhat too narrow."
 
 
 def headline(audit: Audit) -> str:
@@ -28,7 +30,8 @@ def headline(audit: Audit) -> str:
 
 def raw_note(audit: Audit) -> str:
     """Say what the raw interval does and does not hold."""
-    return f"95% interval {percent_range(audit.interval)}: of sampling alone, as if every verdict were right."
+    note = f"95% interval {percent_range(audit.interval)}: of sampling alone, as if every verdict were right."
+    return note + _dependence(audit)
 
 
 def correction(audit: Audit) -> str:
@@ -41,6 +44,7 @@ def correction(audit: Audit) -> str:
         f"95% interval {percent_range(Interval(corrected.low, corrected.high))}. Corrected for the labeler's errors "
         f"({corrected.method}): on {reference} it found {percent(at.sensitivity)} of the refusals and let "
         f"{percent(at.specificity)} of the others pass. It holds where the labeler errs here as often as there."
+        f"{_dependence(audit)}"
     )
 
 
@@ -60,3 +64,19 @@ def wordings_note(audit: Audit) -> str:
     missed = audit.highlights.wordings.missed
     exact = "The counts are exact." if not missed else f"Each count may be low by up to {count(missed)}."
     return f"The first sentence of each refusal, in lower case and without its closing mark. {exact}"
+
+
+def unscored_note(audit: Audit) -> str:
+    """Say where unscored replies count; an empty one is among them, although the codebook labels it `none`."""
+    if audit.composition.scored == audit.rows:
+        return "Every reply could be judged."
+    return (
+        "What could not be judged is in no share above. That holds for an empty reply, too: it is unscored "
+        "(empty_reply), and not counted as one that does not refuse."
+    )
+
+
+def _dependence(audit: Audit) -> str:
+    """Say that the interval is too narrow, where a row gave several replies; empty where none did."""
+    is_dependent = audit.tally.sides or audit.manifest["options"]["turns"] == "all"
+    return _NOT_INDEPENDENT if is_dependent and audit.composition.scored else ""

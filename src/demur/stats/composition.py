@@ -177,7 +177,10 @@ class Composition:
 
     @property
     def interval(self) -> Interval:
-        """Return the 95 % interval of `share`: of sampling alone, as if every verdict were right."""
+        """Return the 95 % interval of `share`: of sampling alone, as if every verdict were right.
+
+        Replies of one row (sides of a pair, turns of a conversation) are not independent: it is then too narrow.
+        """
         return self.refused.interval
 
     @property

@@ -22,10 +22,12 @@ from demur.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    import pandas as pd
+
     from demur.conversation import Conversation
     from demur.data.shapes import Turns
     from demur.data.sources import Source
-    from demur.studies.inputs import Input
+    from demur.studies.inputs import Input, OnLayout
     from demur.verdict import Labeler
 
 __all__ = ["Audit", "Progress", "audit"]
@@ -35,7 +37,7 @@ _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line
-    source: str | Path | Source | Iterable[Conversation | str],
+    source: str | Path | Source | Iterable[Conversation | str | Mapping[str, Any]] | pd.DataFrame,
     *,
     labeler: Labeler,
     taxonomy: Taxonomy | None = None,
@@ -48,6 +50,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    on_layout: OnLayout | None = None,
 ) -> Audit:
     """Label every reply of a source, and say what it holds.
 
@@ -55,7 +58,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     finished chunks; the same call with `resume` goes on after them and ends with the same bytes.
 
     Args:
-        source: What `open_source` opens, an open source, or conversations.
+        source: What `open_source` opens, an open source, a pandas frame, or conversations, strings and rows in memory.
         labeler: Classifier, judge, keyword list or recorded labels.
         taxonomy: What the labels are in; None for the labeler's own, or else the shipped one.
         out: Folder for the results; None for a temporary one that goes with the returned audit.
@@ -65,22 +68,25 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
-        overwrite: Replace an audit that the folder holds.
+        overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
         progress: Told how far it has come.
+        on_layout: Told each file and the layout that it is read in, before the first of its replies is judged.
 
     Raises:
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
-        OutputError: The folder cannot be used, holds another audit, or cannot be resumed.
+        OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
+        TypeError: What is given as data is neither the name of a source nor several conversations.
     """
     if taxonomy is None:
         own = getattr(labeler, "taxonomy", None)
         taxonomy = own if isinstance(own, Taxonomy) else Taxonomy.load()
     options = ReadingOptions(limit, layout, {} if fields is None else dict(fields), turns)
-    opened = open_input(source, options)
+    opened = open_input(source, options, on_layout)
     folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
     try:
-        folder.begin(_manifest(opened, labeler, taxonomy, options), resume=resume, overwrite=overwrite)
+        manifest = _manifest(opened, labeler, taxonomy, options)
+        folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
         if not folder.is_finished:
             Run(opened, labeler, taxonomy, folder, strict, progress).complete()
         found = open_audit(folder.path, taxonomy)

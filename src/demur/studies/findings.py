@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "open_audit"]
 
+# Reasons that are named where nothing could be scored.
+_N_REASONS = 3
+
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
 class Audit:
@@ -93,6 +96,16 @@ class Audit:
         return self.composition.interval
 
     @property
+    def why_not_scored(self) -> str | None:
+        """Say why there is no share, by the most frequent reasons; None where there is one."""
+        if self.composition.scored:
+            return None
+        if not self.rows:
+            return "nothing could be scored: there were no rows"
+        reasons = sorted(self.composition.unscored.items(), key=lambda item: (-item[1], item[0]))[:_N_REASONS]
+        return f"nothing could be scored: {', '.join(f'{reason} {number:,}' for reason, number in reasons)}"
+
+    @property
     def corrected(self) -> CorrectedShare | None:
         """Return the share as it would be without the labeler's errors; None where these are not known."""
         at = self.operating_point
@@ -145,6 +158,8 @@ class Audit:
 
     def __repr__(self) -> str:
         """Return the finding in one line."""
+        if self.why_not_scored is not None:
+            return f"<Audit of {self.name!r}: {self.why_not_scored}>"
         low, high = self.interval
         return (
             f"<Audit of {self.name!r}: {self.refusals:,} of {self.composition.scored:,} scored replies refuse, "
@@ -160,10 +175,16 @@ class Audit:
 
 
 def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
-    """Open a finished audit.
+    """Open a finished audit, to read its numbers or to render it anew; nothing is judged again.
+
+    >>> import demur, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> made = demur.audit(["I can't help with that."], labeler=demur.KeywordLabeler(), out=folder)
+    >>> demur.open_audit(folder).refusals
+    1
 
     Args:
-        folder: Where its results are.
+        folder: Where `demur audit --out`, or `demur.audit(out=…)`, put its results.
         taxonomy: What its verdicts are in; None for the shipped one.
 
     Raises:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import OutputError
-from demur.studies.shards import Shards
+from demur.studies.shards import Shards, is_part, remove_parts
 from demur.studies.writing import read_object, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from demur.taxonomy import Taxonomy
 
 __all__ = ["AuditFolder"]
+
+# Other tools write a manifest.json too; one with all of these is an audit's.
+_MANIFEST_KEYS = {"source", "model", "options"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,25 @@ class AuditFolder:
 
     def shards(self, taxonomy: Taxonomy) -> Shards:
         """Return the finished chunks of an audit under way."""
-        return Shards(self.path / "shards", taxonomy)
+        return Shards(self._shards, taxonomy)
 
-    def begin(self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
+    def begin(
+        self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool, sources: Iterable[Path] = ()
+    ) -> None:
         """Make the folder ready for the audit that the manifest describes.
+
+        Args:
+            manifest: What is audited and how.
+            resume: Go on with the audit that the folder holds; begin if there is none.
+            overwrite: Replace the audit that the folder holds, and nothing that no audit wrote.
+            sources: The files that are read.
 
         Raises:
             OutputError: The folder cannot be used, holds an audit and neither flag says what to do with it, or is to be
-                resumed although something changed.
+                resumed although something changed; something in it would be replaced that is no result of an audit, or
+                is a source of this one.
         """
+        self._keep_apart(sources)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -85,13 +97,34 @@ class AuditFolder:
         self._clear()
         write_json(self.manifest, manifest)
 
+    @property
+    def _shards(self) -> Path:
+        return self.path / "shards"
+
+    def _keep_apart(self, sources: Iterable[Path]) -> None:
+        """Refuse to write where it is read."""
+        results, shards = {path.resolve() for path in self._files()}, self._shards.resolve()
+        for source in sources:
+            place = source.resolve()
+            if place in results or (place.parent == shards and is_part(place)):
+                message = (
+                    f"{str(source)!r} is to be audited, and lies where results of the audit are written; "
+                    "give another folder with --out"
+                )
+                raise OutputError(message)
+
     def _holds_only_a_beginning(self) -> bool:
         """Tell whether all there is is the manifest of an audit that failed before its first chunk was done."""
-        finished = self.path / "shards" / "part-000000.json"
+        finished = self._shards / "part-000000.json"
         if finished.exists() or any(path.is_file() for path in self._files() if path != self.manifest):
             return False
-        # Other tools write a manifest.json too.
-        return self.manifest.is_file() and {"source", "model", "options"} <= read_object(self.manifest).keys()
+        return self._is_of_an_audit()
+
+    def _is_of_an_audit(self) -> bool:
+        try:
+            return read_object(self.manifest).keys() >= _MANIFEST_KEYS
+        except OutputError:
+            return False
 
     def _compare(self, manifest: Mapping[str, Any]) -> None:
         if manifest["source"]["fingerprint"] is None:
@@ -112,15 +145,33 @@ class AuditFolder:
             raise OutputError(message)
 
     def _files(self) -> tuple[Path, ...]:
-        # Composition first: an audit that is being cleared away is never taken for a finished one.
+        # Composition first, manifest last: what is left of a clearing that was stopped is an audit's still, and is
+        # never taken for a finished one.
         reports = (self.path / "report.html", self.path / "report.md")
-        return (self.composition, self.tally, self.verdicts, *reports, self.path / "shards", self.manifest)
+        return (self.composition, self.tally, self.verdicts, *reports, self._shards, self.manifest)
+
+    def _foreign(self) -> list[str]:
+        """Name what would be cleared away, and was not written by an audit."""
+        taken = [path for path in self._files() if path.exists() or path.is_symlink()]
+        if taken and not self._is_of_an_audit():
+            return [path.name for path in taken]
+        if self._shards.is_symlink():
+            return ["shards"]
+        found = [path.name for path in taken if path != self._shards and not path.is_file()]
+        inside = sorted(self._shards.iterdir()) if self._shards.is_dir() else []
+        return found + [f"shards/{path.name}" for path in inside if not is_part(path)]
 
     def _clear(self) -> None:
         try:
+            if foreign := self._foreign():
+                message = (
+                    f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite does not "
+                    "replace; move it away, or give another folder with --out"
+                )
+                raise OutputError(message)
             for path in self._files():
-                if path.is_dir():
-                    shutil.rmtree(path)
+                if path == self._shards:
+                    remove_parts(path)
                 else:
                     path.unlink(missing_ok=True)
         except OSError as error:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from demur.conversation import Conversation
+from demur.data.files import FilePart
 from demur.data.reading import read_conversations
-from demur.data.shapes import parse_text
 from demur.data.sources import STANDARD_INPUT, BrokenRow, Source, open_source
+from demur.studies.memory import MEMORY, RowReader, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
+
+    import pandas as pd
 
     from demur.data.shapes import Layout, Turns
 
-__all__ = ["Input", "Item", "ReadingOptions", "chunks", "open_input"]
+__all__ = ["Input", "Item", "OnLayout", "ReadingOptions", "chunks", "open_input"]
 
 Item = Conversation | BrokenRow
+OnLayout = Callable[[str, str], None]
+"""Told a file, and the layout that it is read in (`openai: messages=messages`), before its first reply is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,11 @@ class Input(Protocol):
         """Return the number of files met so far by the layout that they are read in."""
         ...
 
+    @property
+    def files(self) -> Sequence[Path]:
+        """Return the files of the user's that are read: no result may be written there."""
+        ...
+
     def fingerprint(self) -> str | None:
         """Return what changes when the content does; None where it can only be read once."""
         ...
@@ -68,17 +78,23 @@ class Input(Protocol):
         ...
 
 
-def open_input(source: str | Path | Source | Iterable[Conversation | str], options: ReadingOptions) -> Input:
+def open_input(
+    source: str | Path | Source | Iterable[Conversation | str | Mapping[str, Any]] | pd.DataFrame,
+    options: ReadingOptions,
+    on_layout: OnLayout | None = None,
+) -> Input:
     """Open what the caller gave as data.
 
     Raises:
         SourceError: A named source cannot be opened.
+        LayoutError: There is no layout of the name that the options give.
+        TypeError: It is neither the name of a source nor several conversations.
     """
-    if isinstance(source, (str, Path)):
-        return _FromSource(open_source(str(source)), options)
+    if isinstance(source, str | Path):
+        return _FromSource(open_source(str(source)), options, on_layout)
     if isinstance(source, Source):
-        return _FromSource(source, options)
-    return _FromMemory(source, options)
+        return _FromSource(source, options, on_layout)
+    return _FromMemory(rows_of(source), options, on_layout)
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -97,14 +113,27 @@ def _row(item: Item) -> int:
     return item.position if isinstance(item, BrokenRow) else item.row_id
 
 
-class _FromSource:
+class _Layouts:
+    """Count the files of each layout, and tell the caller of each as it is met."""
+
+    def __init__(self, tell: OnLayout | None) -> None:
+        self._tell = tell
+        self.layouts: dict[str, int] = {}
+
+    def _on_layout(self, file: str, layout: Layout) -> None:
+        self.layouts[str(layout)] = self.layouts.get(str(layout), 0) + 1
+        if self._tell is not None:
+            self._tell(file, str(layout))
+
+
+class _FromSource(_Layouts):
     """Read a source row by row."""
 
-    def __init__(self, source: Source, options: ReadingOptions) -> None:
+    def __init__(self, source: Source, options: ReadingOptions, tell: OnLayout | None) -> None:
+        super().__init__(tell)
         self._source = source
         self._options = options
         self._rows = 0
-        self.layouts: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -116,6 +145,11 @@ class _FromSource:
         of_limit = 0.0 if not limit else self._rows / limit
         of_source = self._source.fraction_read
         return None if of_source is None and not limit else max(of_limit, of_source if of_source is not None else 0.0)
+
+    @property
+    def files(self) -> Sequence[Path]:
+        parts = self._source._parts  # noqa: SLF001  # a source says nowhere else which files it reads
+        return [part.path for part in parts if isinstance(part, FilePart)]
 
     def fingerprint(self) -> str | None:
         return None if self._source.name == STANDARD_INPUT else self._source.fingerprint()
@@ -134,43 +168,36 @@ class _FromSource:
             self._rows = _row(item) + 1
             yield item
 
-    def _on_layout(self, _: str, layout: Layout) -> None:
-        self.layouts[str(layout)] = self.layouts.get(str(layout), 0) + 1
 
+class _FromMemory(_Layouts):
+    """Go through what the caller holds: conversations, strings, rows."""
 
-class _FromMemory:
-    """Go through conversations that the caller holds."""
+    name = MEMORY
+    files: Sequence[Path] = ()
 
-    name = "conversations in memory"
-
-    def __init__(self, conversations: Iterable[Conversation | str], options: ReadingOptions) -> None:
-        self._conversations = conversations
+    def __init__(self, rows: Iterable[object], options: ReadingOptions, tell: OnLayout | None) -> None:
+        super().__init__(tell)
+        self._rows = rows
         self._limit = options.limit
         self._read = 0
-        self.layouts: dict[str, int] = {}
+        self._reader = RowReader(options.layout, options.fields, options.turns, self._on_layout)
 
     @property
     def fraction_read(self) -> float | None:
-        if not isinstance(self._conversations, Sequence):
+        if not isinstance(self._rows, Sequence):
             return None
-        total = len(self._conversations) if self._limit is None else min(self._limit, len(self._conversations))
+        total = len(self._rows) if self._limit is None else min(self._limit, len(self._rows))
         return self._read / total if total else 1.0
 
     def fingerprint(self) -> str | None:
-        if not isinstance(self._conversations, Sequence):
+        if not isinstance(self._rows, Sequence):
             return None
         digest = hashlib.sha256()
-        for conversation in self._conversations:
-            digest.update(repr(conversation).encode("utf-8", "backslashreplace"))
+        for row in self._rows:
+            digest.update(repr(row).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
     def items(self) -> Iterator[Item]:
-        for position, given in enumerate(itertools.islice(self._conversations, self._limit)):
+        for position, given in enumerate(itertools.islice(self._rows, self._limit)):
             self._read = position + 1
-            yield _placed(parse_text(given) if isinstance(given, str) else given, position)
-
-
-def _placed(conversation: Conversation, position: int) -> Conversation:
-    """Give a conversation that was built by hand, and so says it is row 0, its position."""
-    is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
-    return replace(conversation, row_id=position) if is_unplaced else conversation
+            yield from self._reader.read(position, given)

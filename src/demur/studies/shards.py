@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import shutil
+import re
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from demur.studies.tally import Judged
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Shards", "read_tally", "schema"]
+__all__ = ["Shards", "is_part", "read_tally", "remove_parts", "schema"]
 
 _ROW_GROUP = 65_536
+_PART = re.compile(r"part-\d{6,}\.(?:parquet|json)(?:\.tmp)?")
 
 
 def schema(keys: Sequence[str]) -> pa.Schema:
@@ -105,15 +106,30 @@ class Shards:
                 writer.write_table(pa.concat_tables(held).combine_chunks())
 
     def remove(self) -> None:
-        """Remove the folder and what is in it, if it is there."""
-        if self._folder.is_dir():
-            shutil.rmtree(self._folder)
+        """Remove the chunks, and their folder where nothing else is in it."""
+        remove_parts(self._folder)
 
     def _verdicts(self, number: int) -> Path:
         return self._folder / f"part-{number:06d}.parquet"
 
     def _tally(self, number: int) -> Path:
         return self._folder / f"part-{number:06d}.json"
+
+
+def is_part(path: Path) -> bool:
+    """Tell whether a file in the folder of shards is one of them, by its name."""
+    return _PART.fullmatch(path.name) is not None and path.is_file()
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the shards in a folder, and the folder where nothing else is in it; nothing where there is none."""
+    if not folder.is_dir():
+        return
+    for path in list(folder.iterdir()):
+        if is_part(path):
+            path.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def read_tally(path: Path) -> Tally:

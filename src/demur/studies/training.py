@@ -23,7 +23,7 @@ from demur.studies.partition import Partition, partition, prompt_key
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from tokenizers import Tokenizer
@@ -64,7 +64,7 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         TrainingError: There are too few rows, or none that refuses, or none that complies; or the folder holds the
             checkpoint of another run.
         SourceError: A file cannot be read.
-        OutputError: The folder cannot be made.
+        OutputError: The folder cannot be made, or holds finished weights.
     """
     _prepare(out)
     by_id = read_texts(texts)
@@ -97,7 +97,7 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         thresholds=asdict(_thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
         held_out=_held_out_probabilities(merged, measuring, tokenizer=tokenizer),
-        training=_record(files, avoid, parts, settings, history),
+        training=_record({"files": files, "texts": texts, "avoided_files": avoid}, parts, settings, history),
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
     return Manifest.load(out)
@@ -105,6 +105,9 @@ def train(  # noqa: PLR0913  # each is one option of the command line
 
 def _prepare(out: Path) -> None:
     # Before the first step, since the first checkpoint may be an hour away.
+    if (out / "manifest.json").exists():
+        message = f"{str(out)!r} holds finished weights; give another folder, or remove it first"
+        raise OutputError(message)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -198,16 +201,15 @@ def _held_out_probabilities(
 
 
 def _record(
-    files: Sequence[Path],
-    avoid: Sequence[Path],
+    read: Mapping[str, Sequence[Path]],
     parts: Partition,
     settings: TrainingSettings,
     history: list[Validation],
 ) -> dict[str, Any]:
     return {
         "settings": asdict(settings),
-        "files": {file.name: sha256_of(file) for file in files},
-        "avoided_files": {file.name: sha256_of(file) for file in avoid},
+        # By folder and name: enough to tell files apart, and nothing of whose machine it was.
+        **{role: {"/".join(file.parts[-2:]): sha256_of(file) for file in files} for role, files in read.items()},
         "rows": {
             "training": dict(sorted(Counter(row.source for row in parts.training).items())),
             "tuning": len(parts.tuning),

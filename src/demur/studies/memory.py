@@ -1,0 +1,154 @@
+"""Read what the caller holds in memory as a file of the same rows would be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from demur.conversation import Conversation
+from demur.data.intake import as_conversations
+from demur.data.rows import BrokenRow, Row
+from demur.data.shapes import detect, named
+from demur.errors import LayoutError, RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from demur.data.shapes import Layout, Turns
+
+__all__ = ["MEMORY", "RowReader", "rows_of"]
+
+MEMORY = "conversations in memory"
+"""What reports and messages call data that has no name."""
+
+_ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
+
+
+def rows_of(data: object) -> Iterable[object]:
+    """Return the rows of data in memory; of a pandas frame, its records.
+
+    Raises:
+        TypeError: The data are a single row, or nothing that holds rows.
+    """
+    if all(hasattr(data, name) for name in ("to_dict", "notna", "columns")):
+        return _records(cast("pd.DataFrame", data))
+    is_single = isinstance(data, Mapping | Conversation | str | bytes)
+    if is_single or not isinstance(data, Iterable):
+        hint = "; put a single one into a list" if is_single else ""
+        message = (
+            f"an audit of one {type(data).__name__}; give the name of a source, a pandas DataFrame, "
+            f"or several of {_ACCEPTED}{hint}"
+        )
+        raise TypeError(message)
+    return data
+
+
+@dataclass(slots=True)
+class RowReader:
+    """Read rows one after the other, each in the layout of the first, or in its own where it does not fit that.
+
+    Attributes:
+        name: Name of the layout; None to find it.
+        fields: Columns by part, where they are not the usual ones.
+        turns: Whether the last assistant turn of a row is judged, or `all` of them.
+        on_layout: Told what is read, and the layout that it is read in, before its first conversation.
+
+    Raises:
+        LayoutError: There is no layout of that name.
+    """
+
+    name: str | None
+    fields: Mapping[str, str]
+    turns: Turns
+    on_layout: Callable[[str, Layout], None] | None
+    _layout: Layout | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a layout that there is none of, even where no row comes to ask for it."""
+        if self.name is not None:
+            named(self.name, self.fields)
+
+    def read(self, position: int, given: object) -> tuple[Conversation | BrokenRow, ...]:
+        """Read one item; a row that gives no conversation arrives as a `BrokenRow`.
+
+        Raises:
+            TypeError: It is neither conversation nor string nor row.
+            LayoutError: It is the first row, and fits no layout, or not the named one.
+        """
+        try:
+            if isinstance(given, Conversation):
+                return tuple(_placed(one, position) for one in as_conversations([given]))
+            if isinstance(given, Mapping):
+                return self._row_conversations(_row(position, given))
+            if isinstance(given, str):
+                return self._text_conversations(position, given)
+        except RowError as error:
+            where = f"{MEMORY}:{position + 1}"
+            return (BrokenRow(position, RowError(error.message, where=where, reason=error.reason)),)
+        message = f"{MEMORY}:{position + 1}: met {type(given).__name__}; give {_ACCEPTED}"
+        raise TypeError(message)
+
+    def _row_conversations(self, row: Row) -> tuple[Conversation, ...]:
+        layout = self._first_layout(row) if self._layout is None else self._layout
+        try:
+            return layout.conversations(row, turns=self.turns)
+        except RowError as error:
+            if self.name is not None or error.reason != "unreadable_row":
+                raise
+            try:
+                own = detect(row.fields, self.fields)
+            except LayoutError:
+                raise error from None
+            return own.conversations(row, turns=self.turns)
+
+    def _first_layout(self, row: Row) -> Layout:
+        try:
+            found = detect(row.fields, self.fields) if self.name is None else named(self.name, self.fields)
+            self._layout = found.bound(row.fields)
+        except LayoutError as error:
+            message = f"{row.where}: {error}"
+            raise LayoutError(message) from error
+        if self.on_layout is not None:
+            self.on_layout(MEMORY, self._layout)
+        return self._layout
+
+    def _text_conversations(self, position: int, text: str) -> tuple[Conversation, ...]:
+        """Read a string: as a row with nothing but `text` where a layout is named, as `label` reads it otherwise."""
+        if self.name is None and self.turns == "last":
+            return tuple(replace(one, row_id=position) for one in as_conversations([text]))
+        row = _row(position, {"text": text})
+        if self.name is not None:
+            return self._row_conversations(row)
+        return named("role_tokens").conversations(row, turns=self.turns)
+
+
+def _row(position: int, given: Mapping[Any, object]) -> Row:
+    return Row(position, _plain_fields(given), MEMORY, position + 1)
+
+
+def _placed(conversation: Conversation, position: int) -> Conversation:
+    """Give a conversation that was built by hand, and so says it is row 0, its position."""
+    is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
+    return replace(conversation, row_id=position) if is_unplaced else conversation
+
+
+def _records(frame: pd.DataFrame) -> list[Mapping[str, object]]:
+    """Return the rows of a frame; a missing cell is None, as files have it."""
+    whole = frame.astype(object).where(frame.notna(), None)
+    return [_plain_fields(row) for row in whole.to_dict(orient="records")]
+
+
+def _plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:
+    return {str(name): _plain(value) for name, value in fields.items()}
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it: frames that were read from Parquet hold arrays where files have lists."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return _plain_fields(value) if isinstance(value, Mapping) else value
