@@ -13,7 +13,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: install
-	$(BIN)/demur audit example --out audit --overwrite
+	$(BIN)/demur audit example --out audit-example --overwrite
 
 check: install
 	$(BIN)/ruff check

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from demur.errors import DemurError, TaxonomyError
+from demur.stats.composition import UNNAMED
 from demur.taxonomy import Taxonomy
 
 CORPUS = Path(__file__).parents[1] / "synth" / "corpus"
@@ -242,6 +243,8 @@ def test_an_empty_file_is_no_taxonomy(tmp_path: Path) -> None:
         ("key: rude", "key: Very rude", ["categories[0].key: 'Very rude' is not in snake case", "'missing_context'"]),
         ("key: rude", "key: no", ["categories[0].key: met False"]),
         ("key: rude", "key: none", ["key 'none' is reserved"]),
+        ("key: rude", f"key: {UNNAMED}", ["key 'unnamed' is reserved"]),
+        ("wont", UNNAMED, ["key 'unnamed' is reserved"]),
         ("key: dull", "key: rude", ["categories: key 'rude' stands more than once"]),
         (
             "name: Rude",

@@ -210,8 +210,8 @@ def _contradictions(taxonomy: Taxonomy) -> Iterator[str]:
     groups = [group.key for group in taxonomy.groups]
     yield from _repeated("groups: key", groups)
     yield from _repeated("categories: key", taxonomy.keys)
-    if NO_KIND in taxonomy:
-        yield f"categories: key {NO_KIND!r} is reserved for 'no refusal'; give the category another"
+    kept = {NO_KIND: taxonomy.keys, "unnamed": (*groups, *taxonomy.keys)}  # see `stats.composition.UNNAMED`
+    yield from (f"key {key!r} is reserved for what has no kind; use another" for key, at in kept.items() if key in at)
     empty = sorted(set(groups) - {category.group for category in taxonomy})
     yield from (f"groups: {group!r} has no category; give it one, or leave it out" for group in empty)
     for position, category in enumerate(taxonomy.categories):

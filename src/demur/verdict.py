@@ -16,6 +16,9 @@ __all__ = ["Labeler", "Outcome", "Thresholds", "Verdict", "decide", "main_kind"]
 
 Outcome = Literal["full", "partial", "none", "unscored"]
 
+# A reply is given three kinds at most, the main one among them: so the codebook has it.
+_N_FURTHER = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
@@ -49,7 +52,7 @@ class Verdict:
         category: The main kind of a refusal, a key of the taxonomy; None for `none`, `unscored` or an unnamed kind.
         group: The group that the main kind belongs to, or None.
         category_probabilities: P(kind | the reply refuses) in taxonomy order, summing to 1; empty where there are none.
-        further: Further kinds that the reply gives as reasons, most probable first.
+        further: Further kinds that the reply gives as reasons, most probable first; two at most.
         unscored_reason: Why nothing could be judged; None exactly where the outcome is not `unscored`.
     """
 
@@ -132,7 +135,7 @@ def decide(
         category=main,
         group=group,
         category_probabilities=probabilities,
-        further=tuple(sorted(others, key=lambda key: -by_kind[key])),
+        further=tuple(sorted(others, key=lambda key: -by_kind[key])[:_N_FURTHER]),
     )
 
 

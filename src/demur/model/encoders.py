@@ -68,7 +68,7 @@ class Encoder:
         if name is None or name == EMBEDDED:
             return cls._embedded()
         if Path(name).is_dir():
-            return cls._in_folder(name, Path(name))
+            return cls._in_folder(str(Path(name).resolve()), Path(name))
         if name.count("/") != 1 or name.startswith((".", "/", "~")):
             message = f"no encoder {name!r}: neither a folder nor a hub id; give a folder, owner/name, or {EMBEDDED!r}"
             raise WeightsError(message)

@@ -215,6 +215,7 @@ class _Run:
             "parameters": self._trained(),
             "optimizer": self._optimizer.state_dict(),
             "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state_all(),
             "state": asdict(self.state),
         }
         write_checkpoint(path, self._identity, content)
@@ -227,4 +228,5 @@ class _Run:
         self.network.load_state_dict(content["parameters"], strict=False)
         self._optimizer.load_state_dict(content["optimizer"])
         torch.set_rng_state(content["random"])
+        torch.cuda.set_rng_state_all(content["random_cuda"])
         self.state = replace(_State(), **content["state"])
