@@ -294,6 +294,32 @@ def test_a_misspelt_recipe_is_answered_clearly(demur: Demur, tmp_path: Path) -> 
     assert "mine.yaml: sources[0].wieght: unknown field" in errors
 
 
+def test_an_ablation_writes_a_table_and_the_command_that_makes_it(
+    demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """One row a variant; the same command again trains nothing and prints the same."""
+    recipe = f"name: base\nsources: [{{path: {labelled_file.name}}}]\nsettings: {{max_tokens: 64}}\n"
+    (tmp_path / "base.yaml").write_text(recipe, encoding="utf-8")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "name: mine\nrecipe: base.yaml\nseeds: [66, 67]\n"
+        f"evaluations: [{{path: {labelled_file.name}, figures: [gate.f1]}}]\n"
+        "variants: [{key: frozen, title: frozen encoder, method: frozen}]\n",
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    words = ("ablate", plan, "--data", labelled_file.parent, "--out", out, "--encoder", tiny_encoder)
+    code, printed, errors = demur(*words, "--resamples", "5")
+    assert code == 0, errors
+    assert "cell 2 of 2: frozen encoder, seed 67" in errors
+    assert printed == (out / "ablations.md").read_text(encoding="utf-8")
+    assert "| frozen encoder | " in printed
+    assert f"demur ablate {plan}" in printed
+    code, again, errors = demur(*words, "--resamples", "5")
+    assert (code, again) == (0, printed)
+    assert "cell" not in errors
+
+
 def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:
     """It needs no model, and says who was measured."""
     code, printed, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
-
-if TYPE_CHECKING:
-    from demur.model.training import Step, Validation
+from demur.cli.progress import TrainingProgress
 
 __all__ = ["train"]
 
@@ -63,11 +60,10 @@ def train(
     given = {name: value for name, value in options.items() if value is not None}
     found = Encoder.find(encoder)
     console.print(f"encoder: {found.name} ({found.folder})", markup=False, soft_wrap=True)
-    with _progress(console) as progress:
-        watched = _Watched(console, progress)
+    with TrainingProgress(console) as progress:
         common: dict[str, Any] = {
             "taxonomy": Taxonomy.load(taxonomy), "encoder": found,
-            "on_step": watched.on_step, "on_epoch": watched.on_epoch,
+            "on_step": progress.on_step, "on_epoch": progress.on_epoch,
         }  # fmt: skip
         training = (
             _from_files(files or [], out, given, avoid=avoid, texts=texts, common=common)
@@ -128,42 +124,3 @@ def _expanded(files: list[Path] | None) -> list[Path]:
     from demur.data.labelled import labelled_files
 
     return [path for file in files or () for path in labelled_files(file)]
-
-
-class _Watched:
-    """Show how far training is."""
-
-    def __init__(self, console: Console, progress: Progress) -> None:
-        self._console, self._progress = console, progress
-        self._task = progress.add_task("preparing", total=None, rate=0.0, loss="")
-
-    def on_step(self, step: Step) -> None:
-        speed = self._progress.tasks[0].speed
-        rate = 0.0 if speed is None else speed * step.n_rows
-        self._progress.update(
-            self._task,
-            description="training",
-            completed=step.done,
-            total=step.total,
-            rate=rate,
-            loss=f"loss {step.loss:.3f}",
-        )
-
-    def on_epoch(self, found: Validation) -> None:
-        self._console.print(
-            f"epoch {found.epoch}: training loss {found.training_loss:.3f}, held-out gate F1 {found.gate_f1:.3f}, "
-            f"kind accuracy {found.kind_accuracy:.3f}"
-        )
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]:.1f} rows/s"),
-        TextColumn("{task.fields[loss]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demur.studies.recipe import Recipe, Source
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Mixture", "harder", "located", "mix"]
+__all__ = ["Mixture", "files_of", "harder", "located", "mix"]
 
 # A label that came indirectly is a little wrong: its target is softened, and it weighs less beside one that was read.
 _WEAK_CONFIDENCE = 0.95
@@ -83,6 +83,16 @@ def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> 
     avoided_files = _files(recipe.avoid, folders)
     avoided = [row for file in avoided_files for row in read_labelled(file, taxonomy)]
     return Mixture(tuple(rows), tuple(avoided), tuple(files), tuple(avoided_files))
+
+
+def files_of(recipe: Recipe, folders: Sequence[Path]) -> list[Path]:
+    """Return every file that a recipe reads: sources, texts, and what is avoided.
+
+    Raises:
+        SourceError: One of them is missing.
+    """
+    texts = dict.fromkeys(path for source in recipe.sources for path in source.texts)
+    return _files([*(source.path for source in recipe.sources), *texts, *recipe.avoid], folders)
 
 
 def harder(rows: Sequence[Labelled], weight: float, taxonomy: Taxonomy) -> list[Labelled]:
