@@ -10,6 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import nn
 
 from demur.model.runtime import Probabilities, length_batches, padded
 from demur.model.validation import token_ids
@@ -35,7 +36,8 @@ class FrozenEngine:
     def __init__(self, encoder: BertModel, gate: _Logistic, partial: _Logistic, kinds: _Logistic) -> None:
         """Take an encoder and what was fitted on it; `fit` is the usual door."""
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._encoder = encoder.to(self._device).eval()
+        network: nn.Module = encoder
+        self._encoder = network.to(self._device).eval()
         self._gate, self._partial, self._kinds = gate, partial, kinds
 
     @classmethod

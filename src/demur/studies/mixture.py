@@ -12,7 +12,7 @@ from demur.errors import SourceError
 from demur.labelers.keywords import KeywordLabeler
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from demur.data.labelled import Labelled, Texts
     from demur.studies.recipe import Recipe, Source
@@ -122,11 +122,10 @@ def _weighed(row: Labelled, source: Source) -> Labelled:
 
 
 def _sampled(rows: list[Labelled], number: int | None, seed: int) -> list[Labelled]:
-    """Keep the rows with the smallest draws, in their order; a draw depends on the row's id and the seed alone."""
+    """Keep the rows with the smallest draws, in their order; a draw depends on the conversation and the seed alone."""
     if number is None or number >= len(rows):
         return rows
-    draws: Mapping[int, bytes] = {
-        place: hashlib.sha256(f"{seed}:{row.id}".encode("utf-8", "replace")).digest() for place, row in enumerate(rows)
-    }
-    kept = sorted(range(len(rows)), key=lambda place: draws[place])[:number]
+    texts = ("".join(f"\0{turn.role}\0{turn.content}" for turn in row.conversation.turns) for row in rows)
+    draws = [hashlib.sha256(f"{seed}{text}".encode("utf-8", "replace")).digest() for text in texts]
+    kept = sorted(range(len(rows)), key=draws.__getitem__)[:number]
     return [rows[place] for place in sorted(kept)]
