@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 import yaml
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
-from demur.errors import TaxonomyError
+from demur.errors import DemurError, TaxonomyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,59 +50,71 @@ def shipped_folder() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "taxonomy"
 
 
-def read_document(path: Path) -> object:
+def read_document(path: Path, *, error: type[DemurError] = TaxonomyError) -> object:
     """Read one YAML file into plain mappings, lists and scalars.
 
+    Args:
+        path: The file.
+        error: What is raised on a fault: the error of what the file should hold.
+
     Raises:
-        TaxonomyError: The file cannot be read, is no valid UTF-8 or YAML, or repeats a key; the message names the line.
+        DemurError: Of the kind given: the file cannot be read, is no valid UTF-8 or YAML, or repeats a key; the message
+            names the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         message = f"{path}: no such file; give the path of a YAML file"
-        raise TaxonomyError(message) from None
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{path}: cannot be read ({error}); give the path of a YAML file in UTF-8"
-        raise TaxonomyError(message) from error
+        raise error(message) from None
+    except (OSError, UnicodeDecodeError) as fault:
+        message = f"{path}: cannot be read ({fault}); give the path of a YAML file in UTF-8"
+        raise error(message) from fault
     try:
         # The loader is PyYAML's safe one with one more check: it builds plain values only.
         return yaml.load(text, Loader=_StrictLoader)  # noqa: S506
-    except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        message = f"{path}{line}: invalid YAML: {error.problem}"
-        raise TaxonomyError(message) from error
-    except yaml.YAMLError as error:
-        message = f"{path}: invalid YAML: {error}"
-        raise TaxonomyError(message) from error
+    except yaml.MarkedYAMLError as fault:
+        line = "" if fault.problem_mark is None else f":{fault.problem_mark.line + 1}"
+        message = f"{path}{line}: invalid YAML: {fault.problem}"
+        raise error(message) from fault
+    except yaml.YAMLError as fault:
+        message = f"{path}: invalid YAML: {fault}"
+        raise error(message) from fault
 
 
-def validate(record: type[Record], document: object, *, where: str) -> Record:
+def validate(record: type[Record], document: object, *, where: str, error: type[DemurError] = TaxonomyError) -> Record:
     """Build a record from plain mappings and lists.
 
     Raises:
-        TaxonomyError: The document does not fit the record; the message lists every field at fault by its path.
+        DemurError: Of the kind given: the document does not fit the record; the message lists every field at fault by
+            its path.
     """
     try:
         return TypeAdapter(record).validate_python(document)
-    except ValidationError as error:
-        raise_problems([_problem(record, details) for details in error.errors()], where=where)
+    except ValidationError as fault:
+        found = [details for details in fault.errors() if not _is_echo(details)]
+        raise_problems([_problem(record, details) for details in found], where=where, error=error)
         raise  # Never reached: a ValidationError has at least one problem.
 
 
-def raise_problems(problems: Iterable[str], *, where: str) -> None:
+def raise_problems(problems: Iterable[str], *, where: str, error: type[DemurError] = TaxonomyError) -> None:
     """Raise one error that lists all problems, or nothing where there are none."""
     found = list(problems)
     if len(found) == 1:
         message = f"{where}: {found[0]}"
-        raise TaxonomyError(message)
+        raise error(message)
     if found:
         message = f"{where}: {len(found)} problems\n" + "\n".join(f"  {problem}" for problem in found)
-        raise TaxonomyError(message)
+        raise error(message)
 
 
 def listed(names: Iterable[str]) -> str:
     """Spell names for a message."""
     return ", ".join(repr(name) for name in names)
+
+
+def _is_echo(details: ErrorDetails) -> bool:
+    """Tell what only follows from another fault: entries that are faulty count as missing, too."""
+    return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
 def _problem(record: type, details: ErrorDetails) -> str:

@@ -5,6 +5,7 @@
     │   └── RowError       one row cannot be read or understood; counted, and fatal only where asked (`--strict`)
     ├── LayoutError        the columns of a source fit no conversation layout, or the named one
     ├── TaxonomyError      a taxonomy or crosswalk file is missing, damaged or contradicts itself
+    ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
     └── OutputError        the place for results cannot be used
@@ -18,6 +19,7 @@ __all__ = [
     "DemurError",
     "LayoutError",
     "OutputError",
+    "RecipeError",
     "RowError",
     "SourceError",
     "TaxonomyError",
@@ -57,6 +59,10 @@ class LayoutError(DemurError):
 
 class TaxonomyError(DemurError):
     """Say that a taxonomy or crosswalk file is missing, damaged or contradicts itself."""
+
+
+class RecipeError(DemurError):
+    """Say that a training recipe or a plan of ablations is missing, damaged or contradicts itself."""
 
 
 class WeightsError(DemurError):

@@ -251,6 +251,75 @@ def test_train_evaluate_and_export_work_together(
     assert labels == {"0": "Non-refusal", "1": "Refusal"}
 
 
+def test_a_recipe_is_trained_by_its_settings_and_those_given(
+    demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """Sources are looked up in the data folder; an option goes before the recipe's setting."""
+    recipe = tmp_path / "mine.yaml"
+    settings = "{epochs: 2, batch_size: 8, rank: 4, max_tokens: 64, is_bf16: false}"
+    recipe.write_text(
+        f"name: mine\nsources: [{{path: {labelled_file.name}}}]\nsettings: {settings}\n", encoding="utf-8"
+    )
+    words = ("train", "--recipe", recipe, "--data", labelled_file.parent, "--encoder", tiny_encoder, "--epochs", "1")
+    code, printed, errors = demur(*words, "--out", tmp_path / "weights")
+    assert code == 0, errors
+    assert "trained on" in printed
+    recorded = json.loads((tmp_path / "weights" / "manifest.json").read_text())["training"]
+    assert (recorded["settings"]["rank"], recorded["settings"]["epochs"]) == (4, 1)
+    assert recorded["recipe"]["name"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), "nothing to train on"),
+        (("rows.jsonl", "--recipe", "shipped"), "a recipe names its own files"),
+        (("--recipe", "shipped", "--avoid", "gold.jsonl"), "a recipe names its own files"),
+        (("rows.jsonl", "--data", "data"), "give --recipe too"),
+    ],
+)
+def test_files_and_a_recipe_are_not_mixed(demur: Demur, tmp_path: Path, words: tuple[str, ...], expected: str) -> None:
+    """Usage errors exit with 2 and say what to leave out."""
+    code, _, errors = demur("train", "--out", tmp_path / "weights", *words)
+    assert code == 2
+    assert expected in " ".join(errors.replace("│", " ").split())
+
+
+def test_a_misspelt_recipe_is_answered_clearly(demur: Demur, tmp_path: Path) -> None:
+    """The error names file and field."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("name: mine\nsources: [{path: rows.jsonl, wieght: 2}]\n", encoding="utf-8")
+    code, _, errors = demur("train", "--recipe", recipe, "--out", tmp_path / "weights")
+    assert code == 1
+    assert "mine.yaml: sources[0].wieght: unknown field" in errors
+
+
+def test_an_ablation_writes_a_table_and_the_command_that_makes_it(
+    demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """One row a variant; the same command again trains nothing and prints the same."""
+    recipe = f"name: base\nsources: [{{path: {labelled_file.name}}}]\nsettings: {{max_tokens: 64}}\n"
+    (tmp_path / "base.yaml").write_text(recipe, encoding="utf-8")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "name: mine\nrecipe: base.yaml\nseeds: [66, 67]\n"
+        f"evaluations: [{{path: {labelled_file.name}, figures: [gate.f1]}}]\n"
+        "variants: [{key: frozen, title: frozen encoder, method: frozen}]\n",
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    words = ("ablate", plan, "--data", labelled_file.parent, "--out", out, "--encoder", tiny_encoder)
+    code, printed, errors = demur(*words, "--resamples", "5")
+    assert code == 0, errors
+    assert "cell 2 of 2: frozen encoder, seed 67" in errors
+    assert printed == (out / "ablations.md").read_text(encoding="utf-8")
+    assert "| frozen encoder | " in printed
+    assert f"demur ablate {plan}" in printed
+    code, again, errors = demur(*words, "--resamples", "5")
+    assert (code, again) == (0, printed)
+    assert "cell" not in errors
+
+
 def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:
     """It needs no model, and says who was measured."""
     code, printed, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")

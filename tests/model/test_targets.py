@@ -11,13 +11,12 @@ from demur.conversation import Conversation
 from demur.data.labelled import Labelled
 from demur.data.rendering import Renderer
 from demur.model.encoders import Encoder
-from demur.model.targets import examples, kind_distribution
+from demur.model.targets import Example, balanced, examples, kind_distribution
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from demur.model.targets import Example
     from demur.taxonomy import Taxonomy
 
 
@@ -100,15 +99,42 @@ def test_what_complies_has_neither_extent_nor_kind(taxonomy: Taxonomy, renderer:
     assert math.isnan(example.partial)
 
 
-@pytest.mark.parametrize(("is_refusal", "expected"), [(True, 0.95), (False, 0.05)])
-def test_a_weak_label_is_softened_and_weighs_less(
+@pytest.mark.parametrize(("is_refusal", "expected"), [(True, 0.9), (False, 0.1)])
+def test_a_label_is_softened_as_far_as_it_is_doubted(
     taxonomy: Taxonomy, renderer: Renderer, is_refusal: bool, expected: float
 ) -> None:
-    """.95 or .05, at weight .3, and of no kind, since nobody read the reply for one."""
-    weak = row(outcome="full" if is_refusal else "none", is_refusal=is_refusal, is_weak=True, readings=(("privacy",),))
-    example = target(weak, taxonomy, renderer)
+    """At a confidence of .9: .9 or 1 - .9; the row's weight is the example's."""
+    doubted = row(outcome="full" if is_refusal else "none", is_refusal=is_refusal, confidence=0.9, weight=0.5)
+    example = target(doubted, taxonomy, renderer)
     assert example.refusal == pytest.approx(expected)
-    assert (example.weight, example.kinds) == (0.3, None)
+    assert example.weight == 0.5
+
+
+def test_a_weak_label_names_no_kind(taxonomy: Taxonomy, renderer: Renderer) -> None:
+    """Neither kind nor extent, since nobody read the reply for them."""
+    example = target(row(outcome="full", is_refusal=True, is_weak=True, readings=(("privacy",),)), taxonomy, renderer)
+    assert example.kinds is None
+    assert math.isnan(example.partial)
+
+
+def test_rare_kinds_are_weighed_up_to_the_cap() -> None:
+    """Of 8, 2 and 1 rows, with exponent 1/2: 1, sqrt(8 / 2) = 2, and sqrt(8 / 1) = 2.83, capped at 2.5."""
+    kinds = [(1.0, 0.0, 0.0)] * 8 + [(0.0, 1.0, 0.0)] * 2 + [(0.0, 0.0, 1.0)]
+    found = balanced([Example("t", "b", 1.0, kinds=each) for each in kinds], exponent=0.5, cap=2.5)
+    assert [each.kind_weight for each in found] == pytest.approx([1.0] * 8 + [2.0] * 2 + [2.5])
+
+
+def test_a_row_of_several_kinds_weighs_their_mean() -> None:
+    """Kinds of 3.5 and .5 rows weigh 1 and 7; half of each is 4. Rows without a kind keep their weight of 1."""
+    rows = [Example("t", "b", 1.0, kinds=(1.0, 0.0))] * 3 + [Example("t", "b", 1.0, kinds=(0.5, 0.5))]
+    found = balanced([*rows, Example("t", "b", 0.0)], exponent=1.0, cap=10.0)
+    assert [each.kind_weight for each in found] == pytest.approx([1.0, 1.0, 1.0, 4.0, 1.0])
+
+
+def test_an_exponent_of_zero_balances_nothing() -> None:
+    """The examples come back as they were."""
+    rows = [Example("t", "b", 1.0, kinds=(1.0, 0.0)), Example("t", "b", 1.0, kinds=(1.0, 0.0))]
+    assert balanced(rows, exponent=0.0, cap=5.0) == rows
 
 
 def test_rows_of_unknown_verdict_teach_nothing(taxonomy: Taxonomy, renderer: Renderer) -> None:

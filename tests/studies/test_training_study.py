@@ -14,14 +14,17 @@ from demur.data.labelled import Labelled, read_labelled
 from demur.errors import OutputError, SourceError, TrainingError
 from demur.labelers.classifier import Analyzer
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.settings import TrainingSettings
 from demur.model.weights import Manifest
-from demur.studies.training import partition, prompt_key, train
+from demur.studies.lesson import Lesson
+from demur.studies.recipe import Balance, Recipe, Source
+from demur.studies.training import Partition, partition, prompt_key, train, train_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from demur.model.training import Step, TrainingSettings
+    from demur.model.training import Step
     from demur.taxonomy import Taxonomy
 
 
@@ -277,3 +280,90 @@ def test_texts_that_lie_elsewhere_are_trained_on_and_recorded(
     counts = manifest.training["rows"]
     assert sum(counts["training"].values()) + counts["tuning"] + counts["measuring"] == 64
     assert manifest.training["texts"] == {f"{tmp_path.name}/texts.jsonl": sha256_of(texts)}
+
+
+# Recipes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def followed(taxonomy: Taxonomy, tiny_encoder: Path, tiny_settings: TrainingSettings) -> Callable[..., Manifest]:
+    """Return what trains a recipe of one file into a folder, for two epochs."""
+
+    def run(file: Path, out: Path, **known: Any) -> Manifest:
+        source = Source(file.name, **known.pop("source", {}))
+        recipe = Recipe(name="mine", sources=(source,), settings=replace(tiny_settings, epochs=2), **known)
+        encoder = Encoder.find(str(tiny_encoder))
+        return train_recipe(recipe, out, folders=[file.parent], taxonomy=taxonomy, encoder=encoder)
+
+    return run
+
+
+def test_a_recipe_of_a_file_trains_what_the_file_does(
+    trained: Callable[..., Manifest], followed: Callable[..., Manifest], labelled_file: Path, tmp_path: Path
+) -> None:
+    """The same tensors; the manifest says more: digest and content of the recipe."""
+    plain = trained([labelled_file], tmp_path / "plain")
+    manifest = followed(labelled_file, tmp_path / "followed")
+    assert manifest.tensors_sha256 == plain.tensors_sha256
+    recipe = manifest.training.pop("recipe")
+    assert manifest.training == plain.training
+    assert (recipe["name"], len(recipe["sha256"])) == ("mine", 64)
+    assert recipe["sources"][0]["path"] == labelled_file.name
+    assert recipe["settings"]["epochs"] == 2
+
+
+@pytest.mark.parametrize(
+    "known", [{"balance": Balance(exponent=1.0)}, {"source": {"confidence": 0.9}}, {"hard_negative_weight": 3.0}]
+)
+def test_what_a_recipe_changes_changes_the_weights(
+    trained: Callable[..., Manifest],
+    followed: Callable[..., Manifest],
+    labelled_rows: list[dict[str, Any]],
+    tmp_path: Path,
+    known: dict[str, Any],
+) -> None:
+    """Six refusals of one kind are left out, and eight replies that comply begin as refusals do."""
+    reply = {"role": "assistant", "content": "I cannot say no: here it is, and here is why."}
+    hard = [{**each, "messages": [each["messages"][0], reply]} for each in labelled_rows[-8:]]
+    file = write(tmp_path / "rows.jsonl", [*labelled_rows[6:-8], *hard])
+    plain = trained([file], tmp_path / "plain")
+    assert followed(file, tmp_path / "followed", **known).tensors_sha256 != plain.tensors_sha256
+
+
+def test_a_source_of_weight_zero_is_only_held_out(
+    taxonomy: Taxonomy, labelled_file: Path, tmp_path: Path, labelled_rows: list[dict[str, Any]]
+) -> None:
+    """Training loses its rows; what calibrates and measures keeps them."""
+    other = [
+        {**each, "messages": [{"role": "user", "content": f"request {i}"}, each["messages"][1]]}
+        for i, each in enumerate(labelled_rows)
+    ]
+    write(tmp_path / "other.jsonl", other)
+
+    def parted(weight: float) -> Partition:
+        recipe = Recipe(name="mine", sources=(Source(labelled_file.name), Source("other.jsonl", weight=weight)))
+        return Lesson.of(recipe, taxonomy, folders=[labelled_file.parent, tmp_path]).parts
+
+    both, first = parted(1.0), parted(0.0)
+    trained_on = {prompt_key(each.conversation) for each in first.training}
+    held_out = {prompt_key(each.conversation) for each in (*first.tuning, *first.measuring)}
+    assert not any(key.startswith("request") for key in trained_on)
+    assert any(key.startswith("request") for key in held_out)
+    assert held_out == {prompt_key(each.conversation) for each in (*both.tuning, *both.measuring)}
+
+
+def test_a_view_hides_the_request_and_parts_by_it_still(taxonomy: Taxonomy, labelled_file: Path) -> None:
+    """Each side has the rows that it has without the view, the reply alone."""
+    recipe = Recipe.of_files([labelled_file], settings=TrainingSettings())
+    whole = Lesson.of(recipe, taxonomy).parts
+    seen = Lesson.of(recipe, taxonomy, view=lambda conversation: Conversation(conversation.turns[-1:])).parts
+    assert [each.id for each in seen.training] == [each.id for each in whole.training]
+    assert {len(each.conversation.turns) for each in seen.training} == {1}
+
+
+def test_the_window_of_the_settings_is_that_of_the_weights(
+    trained: Callable[..., Manifest], labelled_file: Path, tiny_settings: TrainingSettings, tmp_path: Path
+) -> None:
+    """What was trained and calibrated at 64 tokens judges at 64."""
+    settings = replace(tiny_settings, epochs=1, window=64)
+    assert trained([labelled_file], tmp_path / "out", settings=settings).max_tokens == 64

@@ -10,10 +10,21 @@ import typer
 if TYPE_CHECKING:
     from demur.labelers.classifier import Analyzer
 
-__all__ = ["EncoderName", "TaxonomyFile", "Threshold", "WeightsFolder", "open_analyzer", "quiet_libraries"]
+__all__ = [
+    "DataFolder",
+    "EncoderName",
+    "TaxonomyFile",
+    "Threshold",
+    "WeightsFolder",
+    "open_analyzer",
+    "quiet_libraries",
+]
 
 WeightsFolder = Annotated[
     Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
+]
+DataFolder = Annotated[
+    Path | None, typer.Option("--data", help="Folder of a recipe's sources, which are looked up beside the recipe too.")
 ]
 EncoderName = Annotated[
     str | None, typer.Option("--encoder", help="Hub id or local folder of the encoder; the embedded one by default.")

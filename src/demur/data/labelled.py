@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Labelled", "Outcome", "Texts", "read_labelled", "read_texts"]
+__all__ = ["Labelled", "Outcome", "Texts", "labelled_files", "read_labelled", "read_texts"]
 
 Texts = Mapping[str, object]
 """Messages by row id: the texts of label files that may not carry them."""
@@ -45,6 +45,8 @@ class Labelled:
         is_agreed: Whether a majority named the same kind; True where the file does not say.
         split: `train`, `dev`, or None.
         family: What sort of case it is, where a file sorts its cases; figures are given for each.
+        weight: How much the row counts in training; 0 for one that is only held out.
+        confidence: Probability that the label of the gate is right, which softens its target.
     """
 
     conversation: Conversation
@@ -59,6 +61,21 @@ class Labelled:
     is_agreed: bool = True
     split: str | None = None
     family: str | None = None
+    weight: float = 1.0
+    confidence: float = 1.0
+
+
+def labelled_files(path: Path) -> list[Path]:
+    """Return the JSONL files below a folder, by name; a path that is no folder stands for itself.
+
+    Raises:
+        SourceError: There is none below the folder.
+    """
+    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    if not files:
+        message = f"no .jsonl file below {str(path)!r}; give a JSONL file, or a folder that holds some"
+        raise SourceError(message)
+    return files
 
 
 def read_labelled(

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation, Turn
 
-__all__ = ["ELLIPSIS", "MAX_TOKENS", "Renderer", "plain_text"]
+__all__ = ["ELLIPSIS", "MAX_TOKENS", "MIN_TOKENS", "Renderer", "plain_text"]
 
 ELLIPSIS = "<|...|>"
 MAX_TOKENS = 512
+# Below it, the share of a request has no room for its role token beside the ellipsis.
+MIN_TOKENS = 64
 
 # A part is first cut by characters, so that a reply of megabytes costs no more than one of kilobytes.
 _MAX_CHARACTERS = 16_384
 # [CLS] and [SEP], which every text gets.
 _SPECIAL_TOKENS = 2
-# Below it, the share of a request has no room for its role token beside the ellipsis.
-_MIN_TOKENS = 64
 # The reply is what is judged: it keeps this share where prompt and reply both want more room than there is,
 # and the last request keeps this share of what remains, before the older context.
 _REPLY_SHARE = 0.6
@@ -82,8 +82,8 @@ class Renderer:
         Raises:
             ValueError: The window is too small to hold request and reply.
         """
-        if max_tokens < _MIN_TOKENS:
-            message = f"max_tokens={max_tokens} leaves no room for request and reply; give at least {_MIN_TOKENS}"
+        if max_tokens < MIN_TOKENS:
+            message = f"max_tokens={max_tokens} leaves no room for request and reply; give at least {MIN_TOKENS}"
             raise ValueError(message)
         self._tokenizer = tokenizer
         self._budget = max_tokens - _SPECIAL_TOKENS

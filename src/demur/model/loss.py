@@ -54,7 +54,8 @@ class Loss:
         rows = [i for i, example in enumerate(batch) if example.kinds is not None and not is_bare[i]]
         if rows:
             target = torch.tensor([batch[i].kinds for i in rows], device=device)
-            loss = loss + self._kinds(logits.kinds[rows].float(), target, weight[rows])
+            kind_weight = torch.tensor([batch[i].kind_weight for i in rows], device=device)
+            loss = loss + self._kinds(logits.kinds[rows].float(), target, weight[rows] * kind_weight)
         return loss
 
     def _kinds(self, logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from demur.data.rendering import MAX_TOKENS, MIN_TOKENS
+from demur.documents import CLOSED
 
 __all__ = ["TrainingSettings"]
+
+# What is checked where settings are read from a file; in Python, types say it.
+_Count = Annotated[int, Field(ge=1, strict=True)]
+_Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+_Positive = Annotated[float, Field(gt=0, strict=True, allow_inf_nan=False)]
+_Factor = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
+_Window = Annotated[int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, strict=True)]
+_Natural = Annotated[int, Field(ge=0, strict=True)]
+_Flag = Annotated[bool, Field(strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +35,7 @@ class TrainingSettings:
         rank: Rank of the low-rank updates; 0 trains the encoder's layers whole (its embeddings stay frozen).
         low_rank_scale: Factor s of W + s · B A.
         max_tokens: Window of the training texts; shorter than the model's own for speed, since few texts are longer.
+        window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges.
         low_rank_dropout: Share of the inputs of the low-rank updates that a step leaves out.
         partial_weight: Weight of the loss of *partial* beside the gate's.
         group_weight: Weight of the loss of the kinds' groups beside that of the kinds.
@@ -34,22 +50,25 @@ class TrainingSettings:
         is_bf16: Whether matrix products run in bfloat16 (autocast).
     """
 
-    epochs: int = 3
-    batch_size: int = 16
-    learning_rate: float = 5e-4
-    warmup: float = 0.06
-    weight_decay: float = 0.01
-    rank: int = 32
-    low_rank_scale: float = 2.0
-    max_tokens: int = 384
-    low_rank_dropout: float = 0.05
-    partial_weight: float = 0.5
-    group_weight: float = 0.5
-    kind_smoothing: float = 0.05
-    main_share: float = 0.8
-    context_dropout: float = 0.1
-    apostrophe_swaps: float = 0.2
-    patience: int = 2
-    checkpoint_steps: int = 50
-    seed: int = 42
-    is_bf16: bool = True
+    __pydantic_config__ = CLOSED
+
+    epochs: _Count = 3
+    batch_size: _Count = 16
+    learning_rate: _Positive = 5e-4
+    warmup: _Share = 0.06
+    weight_decay: _Factor = 0.01
+    rank: _Natural = 32
+    low_rank_scale: _Positive = 2.0
+    max_tokens: _Window = 384
+    window: _Window = MAX_TOKENS
+    low_rank_dropout: _Share = 0.05
+    partial_weight: _Factor = 0.5
+    group_weight: _Factor = 0.5
+    kind_smoothing: _Share = 0.05
+    main_share: _Share = 0.8
+    context_dropout: _Share = 0.1
+    apostrophe_swaps: _Share = 0.2
+    patience: _Count = 2
+    checkpoint_steps: _Count = 50
+    seed: _Natural = 42
+    is_bf16: _Flag = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from demur.data.rendering import Renderer
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Example", "examples", "kind_distribution"]
-
-# A label that came indirectly is a little wrong: its target is softened, and it weighs less beside one that was read.
-_WEAK_CONFIDENCE = 0.95
-_WEAK_WEIGHT = 0.3
+__all__ = ["Example", "balanced", "examples", "kind_distribution"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +31,7 @@ class Example:
         partial: Target of *partial* given refusal, from 0 to 1.
         kinds: Target distribution over the kinds, summing to 1.
         weight: Weight in the loss.
+        kind_weight: Further factor of the weight in the loss of the kinds.
     """
 
     text: str
@@ -43,6 +40,7 @@ class Example:
     partial: float = math.nan
     kinds: tuple[float, ...] | None = None
     weight: float = 1.0
+    kind_weight: float = 1.0
 
 
 def examples(rows: Sequence[Labelled], *, taxonomy: Taxonomy, renderer: Renderer, main_share: float) -> list[Example]:
@@ -64,14 +62,32 @@ def examples(rows: Sequence[Labelled], *, taxonomy: Taxonomy, renderer: Renderer
 
 
 def _example(row: Labelled, text: str, bare_text: str, kinds: tuple[float, ...] | None) -> Example:
-    is_refusal = bool(row.is_refusal)
-    if row.is_weak:
-        refusal = _WEAK_CONFIDENCE if is_refusal else 1 - _WEAK_CONFIDENCE
-        return Example(text, bare_text, refusal, weight=_WEAK_WEIGHT)
-    if not is_refusal:
-        return Example(text, bare_text, 0.0)
+    refusal = row.confidence if row.is_refusal else 1 - row.confidence
+    # Of a label that came indirectly, extent and kind are not known: nobody read the reply for them.
+    if row.is_weak or not row.is_refusal:
+        return Example(text, bare_text, refusal, weight=row.weight)
     partial = math.nan if row.outcome is None else float(row.outcome == "partial")
-    return Example(text, bare_text, 1.0, partial, kinds)
+    return Example(text, bare_text, refusal, partial, kinds, weight=row.weight)
+
+
+def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Example]:
+    """Weigh the rows of rare kinds up in the loss of the kinds.
+
+    A kind k of n_k rows weighs min(cap, (max n / n_k) ** exponent), and a row the mean of its kinds' weights by its own
+    target. Exponent 0 leaves all alone, 1 gives each kind the same weight in sum.
+
+    Args:
+        rows: The training examples, which are counted, too; n_k sums their targets.
+        exponent: How far the balance goes.
+        cap: Weight that no kind exceeds.
+    """
+    known = [row.kinds for row in rows if row.kinds is not None]
+    if not known or exponent == 0:
+        return list(rows)
+    counts = np.sum(known, axis=0)
+    # A kind that no row is of gets a weight that no row asks for.
+    weights = np.minimum(cap, (counts.max() / np.where(counts > 0, counts, counts.max())) ** exponent)
+    return [row if row.kinds is None else replace(row, kind_weight=float(weights @ row.kinds)) for row in rows]
 
 
 def kind_distribution(

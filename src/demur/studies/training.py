@@ -1,4 +1,4 @@
-"""Train weights from labelled files: read, keep prompts on one side, fit, calibrate, save with a manifest."""
+"""Train weights from labelled rows: read, keep prompts on one side, fit, calibrate, save with a manifest."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from scipy.special import expit, softmax
 
-from demur.data.labelled import read_labelled, read_texts
-from demur.data.rendering import MAX_TOKENS, Renderer
 from demur.errors import OutputError, TrainingError
-from demur.model.calibration import fit_further, fit_platt, fit_temperature, fit_threshold
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
-from demur.model.targets import Example, examples
-from demur.model.training import Step, TrainingSettings, Validation, fit, held_out_logits
+from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
+from demur.studies.held_out import calibrate, held_out_probabilities, thresholds
+from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
-from demur.verdict import Thresholds
+from demur.studies.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tokenizers import Tokenizer
     from torch import Tensor
 
-    from demur.data.labelled import Labelled
+    from demur.conversation import Conversation
+    from demur.model.targets import Example
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Partition", "partition", "prompt_key", "train"]
+__all__ = ["Partition", "partition", "prompt_key", "train", "train_recipe"]
 
 
 def train(  # noqa: PLR0913  # each is one option of the command line
@@ -67,11 +63,58 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         OutputError: The folder cannot be made, or holds finished weights.
     """
     _prepare(out)
-    by_id = read_texts(texts)
-    rows = [row for file in files for row in read_labelled(file, taxonomy, split="train", texts=by_id)]
-    parts = partition(rows, avoid=[row for file in avoid for row in read_labelled(file, taxonomy)], seed=settings.seed)
-    tokenizer = encoder.tokenizer()
-    training, tuning, measuring = _targets(parts, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings)
+    lesson = Lesson.of(Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings), taxonomy)
+    return _train(lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, on_step=on_step, on_epoch=on_epoch)
+
+
+def train_recipe(
+    recipe: Recipe,
+    out: Path,
+    *,
+    folders: Sequence[Path],
+    taxonomy: Taxonomy,
+    encoder: Encoder,
+    view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
+    on_step: Callable[[Step], None] = lambda _: None,
+    on_epoch: Callable[[Validation], None] = lambda _: None,
+) -> Manifest:
+    """Train weights as a recipe says, which the manifest then records; else as `train` does.
+
+    Args:
+        recipe: What to train on, and how.
+        out: The weights folder.
+        folders: Where the recipe's files are looked up, first to last.
+        taxonomy: Gives the head its kinds.
+        encoder: What to train on.
+        view: What the network is shown of a conversation; the prompts are parted by the whole.
+        on_step: Called after each step.
+        on_epoch: Called after each epoch.
+
+    Raises:
+        TrainingError: As of `train`.
+        SourceError: A file is missing or cannot be read.
+        OutputError: The folder cannot be made.
+    """
+    _prepare(out)
+    lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view)
+    recorded = {"recipe": {"sha256": recipe.sha256, **recipe.to_json()}}
+    return _train(
+        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, on_step=on_step, on_epoch=on_epoch
+    )
+
+
+def _train(
+    lesson: Lesson,
+    out: Path,
+    *,
+    taxonomy: Taxonomy,
+    encoder: Encoder,
+    recorded: Mapping[str, Any],
+    on_step: Callable[[Step], None],
+    on_epoch: Callable[[Validation], None],
+) -> Manifest:
+    settings, tokenizer = lesson.recipe.settings, encoder.tokenizer()
+    training, tuning, measuring = lesson.examples(taxonomy, tokenizer)
     _require_both_sides(training)
     network = _fresh(encoder, taxonomy, settings)
     checkpoint = out / "checkpoint.pt"
@@ -86,18 +129,18 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         raise
     tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
     merged = _merged(tensors, encoder, taxonomy, settings)
-    calibration = _calibrate(merged, tuning, tokenizer=tokenizer)
+    calibration = calibrate(merged, tuning, tokenizer=tokenizer)
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
         taxonomy_fingerprint=taxonomy.fingerprint,
         categories=taxonomy.keys,
         low_rank_scale=settings.low_rank_scale,
-        max_tokens=MAX_TOKENS,
-        thresholds=asdict(_thresholds(merged, tuning, tokenizer=tokenizer)),
+        max_tokens=settings.window,
+        thresholds=asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
-        held_out=_held_out_probabilities(merged, measuring, tokenizer=tokenizer),
-        training=_record({"files": files, "texts": texts, "avoided_files": avoid}, parts, settings, history),
+        held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
+        training={**_record(lesson, history), **recorded},
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
     return Manifest.load(out)
@@ -113,18 +156,6 @@ def _prepare(out: Path) -> None:
     except OSError as error:
         message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
         raise OutputError(message) from error
-
-
-def _targets(
-    parts: Partition, *, taxonomy: Taxonomy, tokenizer: Tokenizer, settings: TrainingSettings
-) -> tuple[list[Example], list[Example], list[Example]]:
-    """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
-
-    def of(rows: Sequence[Labelled], max_tokens: int) -> list[Example]:
-        renderer = Renderer(tokenizer, max_tokens=max_tokens)
-        return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=settings.main_share)
-
-    return of(parts.training, settings.max_tokens), of(parts.tuning, MAX_TOKENS), of(parts.measuring, MAX_TOKENS)
 
 
 def _require_both_sides(training: Sequence[Example]) -> None:
@@ -159,57 +190,13 @@ def _heads(network: RefusalNetwork) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu() for name, tensor in parameters if not name.startswith("encoder.")}
 
 
-def _calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Fit the calibration on the tuning rows and fold it into the network."""
-    gate, partial, kinds = held_out_logits(network, tuning, tokenizer=tokenizer)
-    is_refusal = np.array([row.refusal > 0.5 for row in tuning], dtype=bool)  # noqa: PLR2004  # as above
-    is_partial = np.array([row.partial for row in tuning])
-    of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
-    truth = np.array([np.argmax(tuning[i].kinds or ()) for i in of_kind], dtype=np.int64)
-    known = ~np.isnan(is_partial)
-    fitted: dict[str, Any] = {
-        "gate": fit_platt(gate, is_refusal),
-        "partial": fit_platt(partial[known], is_partial[known] > 0.5),  # noqa: PLR2004  # as above
-        "kinds": fit_temperature(kinds[of_kind], truth),
-    }
-    network.fold_calibration(**fitted)
-    return {**fitted, "n_rows": len(tuning), "n_rows_with_kind": len(of_kind)}
-
-
-def _thresholds(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> Thresholds:
-    _, partial, kinds = held_out_logits(network, tuning, tokenizer=tokenizer)
-    is_partial = np.array([row.partial for row in tuning])
-    known = ~np.isnan(is_partial)
-    defaults = Thresholds()
-    of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
-    targets = np.array([tuning[i].kinds for i in of_kind]).reshape(len(of_kind), kinds.shape[1])
-    return Thresholds(
-        partial=fit_threshold(expit(partial[known]), is_partial[known] > 0.5, default=defaults.partial),  # noqa: PLR2004
-        further=fit_further(softmax(kinds[of_kind], axis=1), targets > 0, default=defaults.further),
-    )
-
-
-def _held_out_probabilities(
-    network: RefusalNetwork, rows: Sequence[Example], *, tokenizer: Tokenizer
-) -> dict[str, list[float]]:
-    log_odds = held_out_logits(network, rows, tokenizer=tokenizer)[0]
-    found: dict[str, list[float]] = {"refusal": [], "compliance": []}
-    for row, probability in zip(rows, expit(log_odds), strict=True):
-        side = "refusal" if row.refusal > 0.5 else "compliance"  # noqa: PLR2004  # as above
-        found[side].append(round(float(probability), 4))
-    return {side: sorted(values) for side, values in found.items()}
-
-
-def _record(
-    read: Mapping[str, Sequence[Path]],
-    parts: Partition,
-    settings: TrainingSettings,
-    history: list[Validation],
-) -> dict[str, Any]:
+def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
+    parts = lesson.parts
     return {
-        "settings": asdict(settings),
-        # By folder and name: enough to tell files apart, and nothing of whose machine it was.
-        **{role: {"/".join(file.parts[-2:]): sha256_of(file) for file in files} for role, files in read.items()},
+        "settings": asdict(lesson.recipe.settings),
+        "files": _digests(lesson.mixture.files),
+        "avoided_files": _digests(lesson.mixture.avoided_files),
+        "texts": _digests(lesson.mixture.text_files),
         "rows": {
             "training": dict(sorted(Counter(row.source for row in parts.training).items())),
             "tuning": len(parts.tuning),
@@ -220,3 +207,8 @@ def _record(
         },
         "history": [asdict(validation) for validation in history],
     }
+
+
+def _digests(files: Sequence[Path]) -> dict[str, str]:
+    """Name files by folder and name: enough to tell them apart, and nothing of whose machine it was."""
+    return {"/".join(file.parts[-2:]): sha256_of(file) for file in files}

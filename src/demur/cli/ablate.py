@@ -1,0 +1,62 @@
+"""`demur ablate`: train and evaluate the variants of a recipe, and compare them in a table."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
+from demur.cli.progress import TrainingProgress
+
+if TYPE_CHECKING:
+    from demur.studies.ablation import Cell
+
+__all__ = ["ablate"]
+
+_TABLE = "ablations.md"
+
+
+def ablate(
+    plan: Annotated[
+        str, typer.Argument(help="Plan (a YAML file, or `ablations`) that names recipe, variants, seeds and dev files.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for the table, the finished cells, which are not done again, and their weights."),
+    ],
+    data: DataFolder = None,
+    encoder: EncoderName = None,
+    taxonomy: TaxonomyFile = None,
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Bootstrap resamples behind the intervals that a cell keeps.")
+    ] = 200,
+) -> None:
+    """Train every variant with every seed, evaluate each on the dev files, and write a table of means and spreads."""
+    quiet_libraries()
+    from demur.model.encoders import Encoder
+    from demur.report.ablation import ablation_markdown
+    from demur.studies.ablation import ablate as run
+    from demur.studies.plan import Plan
+    from demur.studies.recipe import folders_for
+    from demur.taxonomy import Taxonomy
+
+    loaded, base = Plan.load(plan)
+    with TrainingProgress(Console(stderr=True)) as progress:
+
+        def on_cell(cell: Cell) -> None:
+            progress.start(f"cell {cell.number} of {cell.total}: {cell.variant.title}, seed {cell.seed}")
+
+        lines = run(
+            loaded, base, out, folders=folders_for(plan, data), taxonomy=Taxonomy.load(taxonomy),
+            encoder=Encoder.find(encoder), resamples=resamples,
+            on_cell=on_cell, on_step=progress.on_step, on_epoch=progress.on_epoch,
+        )  # fmt: skip
+    command = shlex.join(["demur", *sys.argv[1:]])
+    table = ablation_markdown(loaded.name, lines, seeds=loaded.seeds, command=command)
+    (out / _TABLE).write_text(table, encoding="utf-8")
+    print(table, end="")

@@ -1,0 +1,70 @@
+"""Show how far a training is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import Console
+
+    from demur.model.training import Step, Validation
+
+__all__ = ["TrainingProgress"]
+
+
+class TrainingProgress:
+    """Draw a bar of the steps while it is open, and print a line for each epoch."""
+
+    def __init__(self, console: Console) -> None:
+        """Take the console to draw on."""
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]:.1f} rows/s"),
+            TextColumn("{task.fields[loss]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("preparing", total=None, rate=0.0, loss="")
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave the bar as it is."""
+        self._progress.stop()
+
+    def start(self, title: str) -> None:
+        """Begin another training under a title."""
+        self._console.print(title, markup=False, soft_wrap=True)
+        self._progress.reset(self._task, total=None, description="preparing", rate=0.0, loss="")
+
+    def on_step(self, step: Step) -> None:
+        """Move the bar."""
+        speed = self._progress.tasks[0].speed
+        self._progress.update(
+            self._task,
+            description="training",
+            completed=step.done,
+            total=step.total,
+            rate=0.0 if speed is None else speed * step.n_rows,
+            loss=f"loss {step.loss:.3f}",
+        )
+
+    def on_epoch(self, found: Validation) -> None:
+        """Print how the epoch did."""
+        self._console.print(
+            f"epoch {found.epoch}: training loss {found.training_loss:.3f}, held-out gate F1 {found.gate_f1:.3f}, "
+            f"kind accuracy {found.kind_accuracy:.3f}"
+        )

@@ -1,0 +1,235 @@
+"""Train and evaluate the variants of a plan, cell by cell; what is finished stays on disk and is not done again."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from demur.data.labelled import read_labelled
+from demur.errors import OutputError
+from demur.labelers.classifier import Analyzer
+from demur.labelers.frozen import frozen_analyzer
+from demur.model.encoders import Encoder, sha256_of
+from demur.studies.evaluation import evaluate
+from demur.studies.lesson import Lesson
+from demur.studies.mixture import files_of, located
+from demur.studies.training import train_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from demur.conversation import Conversation
+    from demur.model.training import Step, Validation
+    from demur.studies.plan import Plan, Variant
+    from demur.studies.recipe import Recipe
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Labeler, Verdict
+
+__all__ = ["Cell", "Line", "ablate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Point at one cell: a variant with a seed, and its number among all."""
+
+    variant: Variant
+    seed: int
+    number: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        """Return what the cell's files are called."""
+        return f"{self.variant.key}-{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Keep the figures of a variant: one for each seed, by column; nan where a figure is undefined."""
+
+    title: str
+    figures: Mapping[str, tuple[float, ...]]
+
+    def mean(self, column: str) -> float:
+        """Return the mean over the seeds."""
+        return statistics.fmean(self.figures[column])
+
+    def spread(self, column: str) -> float:
+        """Return the standard deviation over the seeds, sqrt(Σ (x - mean)² / (n - 1)); nan for a single seed."""
+        values = self.figures[column]
+        return statistics.stdev(values) if len(values) > 1 and not any(map(math.isnan, values)) else math.nan
+
+
+def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
+    plan: Plan,
+    base: Recipe,
+    out: Path,
+    *,
+    folders: Sequence[Path],
+    taxonomy: Taxonomy,
+    encoder: Encoder,
+    resamples: int = 200,
+    on_cell: Callable[[Cell], None] = lambda _: None,
+    on_step: Callable[[Step], None] = lambda _: None,
+    on_epoch: Callable[[Validation], None] = lambda _: None,
+) -> list[Line]:
+    """Train and evaluate what is not yet on disk, and return one line for each variant.
+
+    Args:
+        plan: What is compared.
+        base: The recipe that the variants vary.
+        out: Folder of the cells (`cells/`) and of their weights (`weights/`).
+        folders: Where sources and dev files are looked up, first to last.
+        taxonomy: Names the kinds.
+        encoder: What to train on.
+        resamples: Bootstrap draws behind the intervals that a cell keeps.
+        on_cell: Called before each cell that is not yet finished.
+        on_step: Called after each step of a training.
+        on_epoch: Called after each epoch of a training.
+
+    Raises:
+        OutputError: A cell on disk is of another recipe, other data or another encoder.
+        DemurError: As of training.
+    """
+    bench = _Bench(plan, base, out, folders, taxonomy, encoder, resamples)
+    for cell in bench.cells():
+        if bench.finished(cell) is not None:
+            continue
+        on_cell(cell)
+        try:
+            bench.keep(cell, bench.labeler(cell, on_step=on_step, on_epoch=on_epoch))
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"finished cells are kept in {out / 'cells'}; the same command goes on after them")
+            raise
+    return [bench.line(variant) for variant in plan.variants]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Work on the cells of one plan in one folder."""
+
+    plan: Plan
+    base: Recipe
+    out: Path
+    folders: Sequence[Path]
+    taxonomy: Taxonomy
+    encoder: Encoder
+    resamples: int
+
+    def cells(self) -> list[Cell]:
+        """Seed by seed, so that a whole table of one seed stands before the second begins."""
+        pairs = [(variant, seed) for seed in self.plan.seeds for variant in self.plan.variants]
+        return [Cell(*pair, number, len(pairs)) for number, pair in enumerate(pairs, start=1)]
+
+    def finished(self, cell: Cell) -> dict[str, Any] | None:
+        path = self._path(cell)
+        if not path.is_file():
+            return None
+        try:
+            content: dict[str, Any] = json.loads(path.read_bytes())
+            is_of_this_plan = content["identity"] == self._identity(cell)
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"{path} is damaged ({type(error).__name__}); remove it to compute the cell again"
+            raise OutputError(message) from error
+        if not is_of_this_plan:
+            message = f"{path} is of another recipe, other data or another encoder; remove it, or give another folder"
+            raise OutputError(message)
+        return content
+
+    def keep(self, cell: Cell, labeler: Labeler) -> None:
+        """Evaluate a labeler on the dev files and write the cell, whole or not at all."""
+        evaluations = {}
+        for dev in self.plan.evaluations:
+            split = None if dev.split == "all" else dev.split
+            rows = read_labelled(located(dev.path, self.folders), self.taxonomy, split=split)
+            evaluations[dev.path] = evaluate(labeler, rows, self.taxonomy, resamples=self.resamples).to_json()
+        content = {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations}
+        path = self._path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.replace(path)
+
+    def labeler(self, cell: Cell, **callbacks: Any) -> Labeler:  # noqa: ANN401  # handed on to training
+        """Train a cell, or fit it on the frozen encoder, and return what judges as it was taught."""
+        recipe = cell.variant.recipe(self.base, seed=cell.seed)
+        view = _reply_alone if cell.variant.reads == "reply" else _whole
+        if cell.variant.method == "frozen":
+            lesson = Lesson.of(recipe, self.taxonomy, folders=self.folders, view=view)
+            return _Seen(self._frozen(lesson), view)
+        weights = self.out / "weights" / cell.name
+        train_recipe(
+            recipe, weights, folders=self.folders, taxonomy=self.taxonomy, encoder=self.encoder, view=view, **callbacks
+        )
+        return _Seen(Analyzer.load(weights, encoder=self.encoder.name, taxonomy=self.taxonomy), view)
+
+    def _frozen(self, lesson: Lesson) -> Analyzer:
+        training, _, _ = lesson.examples(self.taxonomy, self.encoder.tokenizer())
+        return frozen_analyzer(self.encoder, training, taxonomy=self.taxonomy, settings=lesson.recipe.settings)
+
+    def line(self, variant: Variant) -> Line:
+        stored = [json.loads(self._path(Cell(variant, seed, 0, 0)).read_bytes()) for seed in self.plan.seeds]
+        columns = {
+            f"{dev.path.rpartition('/')[2].removesuffix('.jsonl')} {figure}": (dev.path, figure)
+            for dev in self.plan.evaluations
+            for figure in dev.figures
+        }
+        return Line(
+            variant.title,
+            {
+                column: tuple(_figure(content["evaluations"][path], figure) for content in stored)
+                for column, (path, figure) in columns.items()
+            },
+        )
+
+    def _path(self, cell: Cell) -> Path:
+        return self.out / "cells" / f"{cell.name}.json"
+
+    def _identity(self, cell: Cell) -> dict[str, Any]:
+        recipe = cell.variant.recipe(self.base, seed=cell.seed)
+        return {
+            "recipe": recipe.sha256,
+            "reads": cell.variant.reads,
+            "method": cell.variant.method,
+            "encoder": self.encoder.sha256,
+            "taxonomy": self.taxonomy.fingerprint,
+            "resamples": self.resamples,
+            "sources": [sha256_of(file) for file in files_of(recipe, self.folders)],
+            "evaluations": {
+                dev.path: [dev.split, sha256_of(located(dev.path, self.folders))] for dev in self.plan.evaluations
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Show a labeler its conversations through a view."""
+
+    labeler: Labeler
+    view: Callable[[Conversation], Conversation]
+
+    @property
+    def name(self) -> str:
+        return self.labeler.name
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        return self.labeler.label(self.view(conversation) for conversation in conversations)
+
+
+def _whole(conversation: Conversation) -> Conversation:
+    return conversation
+
+
+def _reply_alone(conversation: Conversation) -> Conversation:
+    return replace(conversation, turns=conversation.turns[-1:])
+
+
+def _figure(evaluation: dict[str, Any], name: str) -> float:
+    found: Any = evaluation
+    for part in name.split("."):
+        found = found[part]
+    return math.nan if found["value"] is None else float(found["value"])

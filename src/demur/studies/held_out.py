@@ -1,0 +1,65 @@
+"""Fit on held-out rows what turns logits into probabilities and decisions, and measure the gate on others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from demur.model.calibration import fit_further, fit_platt, fit_temperature, fit_threshold
+from demur.model.training import held_out_logits
+from demur.verdict import Thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenizers import Tokenizer
+
+    from demur.model.network import RefusalNetwork
+    from demur.model.targets import Example
+
+__all__ = ["calibrate", "held_out_probabilities", "thresholds"]
+
+
+def calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Fit the calibration on the tuning rows and fold it into the network."""
+    gate, partial, kinds = held_out_logits(network, tuning, tokenizer=tokenizer)
+    is_refusal = np.array([row.refusal > 0.5 for row in tuning], dtype=bool)  # noqa: PLR2004  # as above
+    is_partial = np.array([row.partial for row in tuning])
+    of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
+    truth = np.array([np.argmax(tuning[i].kinds or ()) for i in of_kind], dtype=np.int64)
+    known = ~np.isnan(is_partial)
+    fitted: dict[str, Any] = {
+        "gate": fit_platt(gate, is_refusal),
+        "partial": fit_platt(partial[known], is_partial[known] > 0.5),  # noqa: PLR2004  # as above
+        "kinds": fit_temperature(kinds[of_kind], truth),
+    }
+    network.fold_calibration(**fitted)
+    return {**fitted, "n_rows": len(tuning), "n_rows_with_kind": len(of_kind)}
+
+
+def thresholds(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> Thresholds:
+    """Fit on the tuning rows where *partial* and further kinds begin."""
+    _, partial, kinds = held_out_logits(network, tuning, tokenizer=tokenizer)
+    is_partial = np.array([row.partial for row in tuning])
+    known = ~np.isnan(is_partial)
+    defaults = Thresholds()
+    of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
+    targets = np.array([tuning[i].kinds for i in of_kind]).reshape(len(of_kind), kinds.shape[1])
+    return Thresholds(
+        partial=fit_threshold(expit(partial[known]), is_partial[known] > 0.5, default=defaults.partial),  # noqa: PLR2004
+        further=fit_further(softmax(kinds[of_kind], axis=1), targets > 0, default=defaults.further),
+    )
+
+
+def held_out_probabilities(
+    network: RefusalNetwork, rows: Sequence[Example], *, tokenizer: Tokenizer
+) -> dict[str, list[float]]:
+    """Return the gate's probabilities of the measuring rows, by true side."""
+    log_odds = held_out_logits(network, rows, tokenizer=tokenizer)[0]
+    found: dict[str, list[float]] = {"refusal": [], "compliance": []}
+    for row, probability in zip(rows, expit(log_odds), strict=True):
+        side = "refusal" if row.refusal > 0.5 else "compliance"  # noqa: PLR2004  # as above
+        found[side].append(round(float(probability), 4))
+    return {side: sorted(values) for side, values in found.items()}

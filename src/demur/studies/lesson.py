@@ -1,0 +1,87 @@
+"""Part what a recipe brings together, and turn it into what the network is fitted to and measured by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from demur.data.rendering import Renderer
+from demur.model.targets import Example, balanced, examples
+from demur.studies.mixture import Mixture, harder, mix
+from demur.studies.partition import Partition, partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tokenizers import Tokenizer
+
+    from demur.conversation import Conversation
+    from demur.data.labelled import Labelled
+    from demur.studies.recipe import Recipe
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Lesson"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Keep a recipe, its files, and its rows on their sides.
+
+    Attributes:
+        recipe: What says so.
+        mixture: What its files hold.
+        parts: The rows on their sides; those of weight 0 are on the held-out ones alone.
+    """
+
+    recipe: Recipe
+    mixture: Mixture
+    parts: Partition
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe,
+        taxonomy: Taxonomy,
+        *,
+        folders: Sequence[Path] = (),
+        view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
+    ) -> Self:
+        """Read a recipe's rows and part them by their prompts.
+
+        Args:
+            recipe: What to read.
+            taxonomy: Names the kinds.
+            folders: Where its files are looked up, first to last; with none, paths are taken as they stand.
+            view: What the network is shown of a conversation; the prompts are parted by the whole.
+
+        Raises:
+            SourceError: A file is missing or cannot be read.
+        """
+        mixture = mix(recipe, taxonomy, folders=folders)
+        parts = partition(mixture.rows, avoid=mixture.avoided, seed=recipe.settings.seed)
+        training = harder([row for row in parts.training if row.weight > 0], recipe.hard_negative_weight, taxonomy)
+        seen = Partition(
+            _through(view, training),
+            _through(view, parts.tuning),
+            _through(view, parts.measuring),
+            n_avoided=parts.n_avoided,
+            n_repeated=parts.n_repeated,
+            n_withheld=parts.n_withheld,
+        )
+        return cls(recipe, mixture, seen)
+
+    def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
+        """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
+        settings, balance = self.recipe.settings, self.recipe.balance
+
+        def of(rows: Sequence[Labelled], max_tokens: int) -> list[Example]:
+            renderer = Renderer(tokenizer, max_tokens=max_tokens)
+            return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=settings.main_share)
+
+        training = balanced(of(self.parts.training, settings.max_tokens), exponent=balance.exponent, cap=balance.cap)
+        return training, of(self.parts.tuning, settings.window), of(self.parts.measuring, settings.window)
+
+
+def _through(view: Callable[[Conversation], Conversation], rows: Sequence[Labelled]) -> tuple[Labelled, ...]:
+    return tuple(replace(row, conversation=view(row.conversation)) for row in rows)

@@ -1,0 +1,129 @@
+"""Bring a recipe's sources together: found, read, sampled, and each row with its weight."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from demur.data.labelled import labelled_files, read_labelled, read_texts
+from demur.errors import SourceError
+from demur.labelers.keywords import KeywordLabeler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from demur.data.labelled import Labelled, Texts
+    from demur.studies.recipe import Recipe, Source
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["Mixture", "files_of", "harder", "located", "mix"]
+
+# A label that came indirectly is a little wrong: its target is softened, and it weighs less beside one that was read.
+_WEAK_CONFIDENCE = 0.95
+_WEAK_WEIGHT = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Keep what a recipe's files hold.
+
+    Attributes:
+        rows: Labelled rows in the order of the sources, each with its weight and confidence.
+        avoided: Rows whose prompts must not be trained on.
+        files: Where the rows come from.
+        avoided_files: Where the avoided rows come from.
+        text_files: Where the texts of rows come from that carry none.
+    """
+
+    rows: tuple[Labelled, ...]
+    avoided: tuple[Labelled, ...]
+    files: tuple[Path, ...]
+    avoided_files: tuple[Path, ...]
+    text_files: tuple[Path, ...] = ()
+
+
+def located(path: str, folders: Sequence[Path]) -> Path:
+    """Find a path in the first of the folders that has it; with no folders, it is taken as it stands.
+
+    Raises:
+        SourceError: None of them has it.
+    """
+    candidates = [folder / path for folder in folders] or [Path(path)]
+    found = next((candidate for candidate in candidates if candidate.exists()), None)
+    if found is None and folders:
+        message = (
+            f"no file at {path!r} in {str(folders[0])!r}, nor in the folder of the recipe and those above; "
+            "give the folder that holds it with --data"
+        )
+        raise SourceError(message)
+    return candidates[0] if found is None else found
+
+
+def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> Mixture:
+    """Read what a recipe names.
+
+    Args:
+        recipe: What to read.
+        taxonomy: Names the kinds.
+        folders: Where paths are looked up, first to last; with none, they are taken as they stand.
+
+    Raises:
+        SourceError: A file is missing or cannot be read.
+    """
+    rows: list[Labelled] = []
+    files: list[Path] = []
+    by_id: dict[tuple[str, ...], Texts] = {}
+    for source in recipe.sources:
+        if source.texts not in by_id:
+            by_id[source.texts] = read_texts(_files(source.texts, folders))
+        found, texts = _files([source.path], folders), by_id[source.texts]
+        read = [row for file in found for row in read_labelled(file, taxonomy, split="train", texts=texts)]
+        files += found
+        rows += [_weighed(row, source) for row in _sampled(read, source.sample, recipe.settings.seed)]
+    avoided_files = _files(recipe.avoid, folders)
+    avoided = [row for file in avoided_files for row in read_labelled(file, taxonomy)]
+    texts_of = dict.fromkeys(file for paths in by_id for file in _files(paths, folders))
+    return Mixture(tuple(rows), tuple(avoided), tuple(files), tuple(avoided_files), tuple(texts_of))
+
+
+def files_of(recipe: Recipe, folders: Sequence[Path]) -> list[Path]:
+    """Return every file that a recipe reads: sources, texts, and what is avoided.
+
+    Raises:
+        SourceError: One of them is missing.
+    """
+    texts = dict.fromkeys(path for source in recipe.sources for path in source.texts)
+    return _files([*(source.path for source in recipe.sources), *texts, *recipe.avoid], folders)
+
+
+def harder(rows: Sequence[Labelled], weight: float, taxonomy: Taxonomy) -> list[Labelled]:
+    """Multiply the weight of hard negatives: replies that comply, and that the keyword list calls refusals."""
+    if weight == 1:
+        return list(rows)
+    verdicts = KeywordLabeler(taxonomy).label(row.conversation for row in rows)
+    return [
+        replace(row, weight=row.weight * weight) if row.is_refusal is False and verdict.is_refusal else row
+        for row, verdict in zip(rows, verdicts, strict=True)
+    ]
+
+
+def _files(paths: Sequence[str], folders: Sequence[Path]) -> list[Path]:
+    return [file for path in paths for file in labelled_files(located(path, folders))]
+
+
+def _weighed(row: Labelled, source: Source) -> Labelled:
+    weight = source.weight if source.weight is not None else _WEAK_WEIGHT if row.is_weak else 1.0
+    confidence = source.confidence if source.confidence is not None else _WEAK_CONFIDENCE if row.is_weak else 1.0
+    return replace(row, weight=weight, confidence=confidence)
+
+
+def _sampled(rows: list[Labelled], number: int | None, seed: int) -> list[Labelled]:
+    """Keep the rows with the smallest draws, in their order; a draw depends on the conversation and the seed alone."""
+    if number is None or number >= len(rows):
+        return rows
+    texts = ("".join(f"\0{turn.role}\0{turn.content}" for turn in row.conversation.turns) for row in rows)
+    draws = [hashlib.sha256(f"{seed}{text}".encode("utf-8", "replace")).digest() for text in texts]
+    kept = sorted(range(len(rows)), key=draws.__getitem__)[:number]
+    return [rows[place] for place in sorted(kept)]

@@ -1,0 +1,154 @@
+"""Say in a file what weights are trained on: which sources, how much each counts, what is balanced, which settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, validate
+from demur.errors import RecipeError
+from demur.model.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Balance", "Recipe", "Source", "folders_for", "shipped_document"]
+
+_Factor = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
+_Confidence = Annotated[float, Field(gt=0.5, le=1, strict=True)]
+_Count = Annotated[int, Field(ge=1, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, config=CLOSED)
+class Source:
+    """Name a file of labelled rows, or a folder of such files, and say how far it is believed.
+
+    Attributes:
+        path: Where it lies, relative to the folders that the recipe is used with.
+        weight: Weight of each row in the loss; 1 by default, and 0.3 for rows that are marked `weak`. At 0, rows are
+            not trained on, and still choose the epoch, calibrate and measure where they are held out.
+        confidence: Probability that a label is right, which softens the gate's target; 1 by default, and 0.95 for rows
+            that are marked `weak`.
+        sample: At most so many rows, drawn by the seed: a larger sample holds the smaller one. All by default.
+        texts: Files or folders with the messages, by id, of rows that carry none.
+    """
+
+    path: Text
+    weight: _Factor | None = None
+    confidence: _Confidence | None = None
+    sample: _Count | None = None
+    texts: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, config=CLOSED)
+class Balance:
+    """Weigh rare kinds up in their loss: min(cap, (rows of the commonest kind / rows of this one) ** exponent).
+
+    Attributes:
+        exponent: 0 leaves the kinds as they come, 1 gives each the same weight in sum.
+        cap: Weight that no kind exceeds.
+    """
+
+    exponent: _Factor = 0.0
+    cap: Annotated[float, Field(ge=1, strict=True, allow_inf_nan=False)] = 5.0
+
+
+@dataclass(frozen=True, slots=True, config=CLOSED)
+class Recipe:
+    """Hold all that decides, beside encoder and taxonomy, what weights come out of training.
+
+    Attributes:
+        name: What the recipe is called.
+        sources: What is trained on; of rows with a `split`, only `train` is read.
+        avoid: Files whose prompts must not be trained on: those that the result is to be evaluated on.
+        balance: How rare kinds are weighted up.
+        hard_negative_weight: Factor of the weight of replies that comply, and that the keyword list calls refusals.
+        settings: How the network is fitted.
+    """
+
+    name: Key
+    sources: Annotated[tuple[Source, ...], Field(min_length=1)]
+    avoid: tuple[Text, ...] = ()
+    balance: Balance = Balance()
+    hard_negative_weight: _Factor = 1.0
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> Recipe:
+        """Read a shipped recipe by its name, or any other by its path.
+
+        Raises:
+            RecipeError: The file is missing or damaged, has a field that is unknown or out of range, or names a source
+                twice; the message names file and field.
+        """
+        path = shipped_document(name_or_path)
+        recipe = validate(cls, read_document(path, error=RecipeError), where=str(path), error=RecipeError)
+        raise_problems(_contradictions(recipe), where=str(path), error=RecipeError)
+        return recipe
+
+    @classmethod
+    def of_files(
+        cls,
+        sources: Sequence[Path],
+        *,
+        avoid: Sequence[Path] = (),
+        texts: Sequence[Path] = (),
+        settings: TrainingSettings,
+    ) -> Recipe:
+        """Write the plain recipe of files given as arguments: nothing sampled, nothing balanced."""
+        of_texts = tuple(str(path) for path in texts)
+        return cls(
+            name="files",
+            sources=tuple(Source(str(path), texts=of_texts) for path in sources),
+            avoid=tuple(str(path) for path in avoid),
+            settings=settings,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the whole content, defaults written out, ready for `json.dumps`."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content
+
+    @property
+    def sha256(self) -> str:
+        """Return the hex digest of the content, which comments and order of fields do not change."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+
+def folders_for(name_or_path: str | Path, data: Path | None) -> list[Path]:
+    """Name where a document's files are looked up: the data folder, then its own folder and those above it."""
+    around = shipped_document(name_or_path).resolve().parents
+    return [*([] if data is None else [data]), *around]
+
+
+def shipped_document(name_or_path: str | Path) -> Path:
+    """Take a bare name for a shipped recipe or plan, and everything else for a path.
+
+    Raises:
+        RecipeError: Nothing of that name is shipped.
+    """
+    path = Path(name_or_path)
+    if path.suffix or len(path.parts) != 1:
+        return path
+    folder = Path(str(files("demur") / "recipes"))
+    shipped = sorted(each.stem for each in folder.glob("*.yaml"))
+    if str(name_or_path) not in shipped:
+        message = f"no recipe {str(name_or_path)!r} is shipped; give a YAML file, or one of {listed(shipped)}"
+        raise RecipeError(message)
+    return folder / f"{name_or_path}.yaml"
+
+
+def _contradictions(recipe: Recipe) -> Iterator[str]:
+    """Yield every problem that no single field shows."""
+    met: set[str] = set()
+    for place, source in enumerate(recipe.sources):
+        if source.path in met:
+            yield f"sources[{place}].path: {source.path!r} stands twice; give its rows one weight"
+        met.add(source.path)
