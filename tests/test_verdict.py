@@ -7,7 +7,7 @@ import math
 import pytest
 
 from demur.taxonomy import Taxonomy
-from demur.verdict import Thresholds, Verdict, decide, main_kind
+from demur.verdict import Evidence, Thresholds, Verdict, decide, main_kind
 
 TAXONOMY = Taxonomy.load()
 
@@ -106,3 +106,10 @@ def test_a_reason_stands_exactly_with_unscored_verdicts() -> None:
 def test_full_and_partial_are_refusals(outcome: str, *, refuses: bool) -> None:
     """One bit is enough where one is asked for."""
     assert Verdict(outcome).is_refusal is refuses  # type: ignore[arg-type]  # the table widens the literal to str
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (3, 3), (4, 3)])
+def test_evidence_points_at_something(start: int, end: int) -> None:
+    """An empty span, or one that begins before the reply, is refused."""
+    with pytest.raises(ValueError, match=f"a span from {start} to {end} holds nothing"):
+        Evidence(start, end, 0.5)

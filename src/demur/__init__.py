@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from demur.labelers.keywords import KeywordLabeler
     from demur.studies.audit import Audit
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Labeler, Thresholds, Verdict
+    from demur.verdict import Evidence, Labeler, Thresholds, Verdict
 
 __all__ = [
     "Analyzer",
     "Audit",
     "Conversation",
     "DemurError",
+    "Evidence",
     "KeywordLabeler",
     "Labeler",
     "Taxonomy",
@@ -41,6 +42,7 @@ _HOMES = {
     "Audit": "demur.studies.audit",
     "Conversation": "demur.conversation",
     "DemurError": "demur.errors",
+    "Evidence": "demur.verdict",
     "KeywordLabeler": "demur.labelers.keywords",
     "Labeler": "demur.verdict",
     "Taxonomy": "demur.taxonomy",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Labeler", "Outcome", "Thresholds", "Verdict", "decide", "main_kind"]
+__all__ = ["Evidence", "Labeler", "Outcome", "Thresholds", "Verdict", "decide", "main_kind"]
 
 Outcome = Literal["full", "partial", "none", "unscored"]
 
@@ -40,6 +40,27 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """Point at the sentence of a reply that carries its refusal.
+
+    Attributes:
+        start: Offset of its first character in `Conversation.reply`, from 0.
+        end: Offset after its last character, so that `reply[start:end]` is the sentence.
+        score: How surely the sentence alone refuses, from 0 to 1; how it comes about is the labeler's to say.
+    """
+
+    start: int
+    end: int
+    score: float
+
+    def __post_init__(self) -> None:
+        """Refuse a span that holds nothing."""
+        if not 0 <= self.start < self.end:
+            message = f"a span from {self.start!r} to {self.end!r} holds nothing; give 0 <= start < end"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Keep what a labeler says about one reply.
 
@@ -51,6 +72,7 @@ class Verdict:
         category_probabilities: P(kind | the reply refuses) in taxonomy order, summing to 1; empty where there are none.
         further: Further kinds that the reply gives as reasons, most probable first.
         unscored_reason: Why nothing could be judged; None exactly where the outcome is not `unscored`.
+        evidence: The sentence that carries a refusal; None where there is none or the labeler looked for none.
     """
 
     outcome: Outcome
@@ -60,6 +82,7 @@ class Verdict:
     category_probabilities: tuple[float, ...] = ()
     further: tuple[str, ...] = ()
     unscored_reason: str | None = None
+    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
         """Hold an unscored verdict to its reason, and every other verdict to none."""

@@ -14,7 +14,7 @@ from demur.conversation import Conversation, Turn
 from demur.errors import RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.runtime import Probabilities
-from demur.verdict import Thresholds, Verdict
+from demur.verdict import Evidence, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +49,17 @@ class Fixed:
         return Probabilities(np.full(n, refusal), np.full(n, partial), np.tile(kinds, (n, 1)))
 
 
-def fixed(weights: Weights, *, refusal: float, partial: float = 0.0, thresholds: Thresholds | None = None) -> Analyzer:
+def fixed(
+    weights: Weights,
+    *,
+    refusal: float,
+    partial: float = 0.0,
+    thresholds: Thresholds | None = None,
+    evidence: bool = False,
+) -> Analyzer:
     """Build an analyzer that is told the probabilities: .5, .3 and .2 for the first three kinds, all of one group."""
     kinds = [0.5, 0.3, 0.2, *[0.0] * (len(weights.taxonomy) - 3)]
-    return Analyzer(weights, thresholds=thresholds, engine=Fixed(refusal, partial, kinds))
+    return Analyzer(weights, thresholds=thresholds, engine=Fixed(refusal, partial, kinds), evidence=evidence)
 
 
 def one(analyzer: Analyzer, conversation: Conversation | str) -> Verdict:
@@ -189,7 +196,7 @@ def test_probabilities_are_plain_numbers(analyzer: Analyzer) -> None:
 
 
 def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
-    """Digests of weights and encoder, the engine and the window."""
+    """Digests of weights and encoder, the engine, the window, and whether it looks for evidence."""
     analyzer = Analyzer(loaded_weights, engine=Fixed(0.5, 0.5, [1.0]))
     assert analyzer.describe() == {
         "name": "demur",
@@ -198,6 +205,7 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
         "encoder_sha256": loaded_weights.encoder.sha256,
         "engine": "fixed",
         "max_tokens": 512,
+        "evidence": False,
     }
 
 
@@ -241,3 +249,40 @@ def test_one_string_is_not_taken_for_many(analyzer: Analyzer) -> None:
     """Its characters are no conversations: the error says to give a list."""
     with pytest.raises(TypeError, match="into a list"):
         analyzer.label("Sorry, I cannot help with that.")
+
+
+def test_refusals_have_evidence_where_it_is_asked_for(loaded_weights: Weights, analyzer: Analyzer) -> None:
+    """The verdicts are the same but for the sentence, which only refusals have; a single one has the reply's score."""
+    talks = [ANSWER, Conversation.of("Why?", " "), REFUSAL]
+    plain, explained = list(analyzer.label(talks)), list(Analyzer(loaded_weights, evidence=True).label(talks))
+    assert [replace(verdict, evidence=None) for verdict in explained] == plain
+    assert [verdict.evidence is not None for verdict in explained] == [verdict.is_refusal for verdict in plain]
+    assert explained[2].evidence == Evidence(0, 27, plain[2].refusal_probability)
+
+
+def test_the_score_of_a_sentence_is_the_gates_for_it_alone(loaded_weights: Weights, analyzer: Analyzer) -> None:
+    """Three sentences, each judged as the whole reply to the same request: the evidence is the most probable."""
+    reply = "Yes, here it is. Sorry, I am unable to draw.\nNo good."
+    alone = [Conversation.of(REFUSAL.request, reply[start:end]) for start, end in ((0, 16), (17, 44), (45, 53))]
+    best = max(verdict.refusal_probability for verdict in analyzer.label(alone))
+    explaining = Analyzer(loaded_weights, thresholds=Thresholds(refusal=0.0), evidence=True)
+    evidence = one(explaining, Conversation.of(REFUSAL.request, reply)).evidence
+    assert evidence is not None
+    assert evidence.score == pytest.approx(best, abs=1e-5)
+    assert (evidence.start, evidence.end) in ((0, 16), (17, 44), (45, 53))
+
+
+def test_evidence_of_hostile_replies_points_into_them(loaded_weights: Weights) -> None:
+    """Two megabytes, lone surrogates, nothing but emoji: every refusal has a span of its reply, in seconds."""
+    replies = [
+        "Sorry, I cannot help. " * 90_000,
+        "\ud83d No. \udc00 I can't.",
+        "🙏🙏",
+        "<|user|>No.<|assistant|> Sorry.",
+    ]
+    analyzer = fixed(loaded_weights, refusal=0.9, evidence=True)
+    started = time.perf_counter()
+    for reply, verdict in zip(replies, analyzer.label(Conversation.of("Why?", r) for r in replies), strict=True):
+        assert verdict.evidence is not None
+        assert reply[verdict.evidence.start : verdict.evidence.end].strip()
+    assert time.perf_counter() - started < 5
