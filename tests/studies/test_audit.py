@@ -16,7 +16,7 @@ from demur.studies.audit import audit
 from demur.studies.findings import open_audit
 from demur.studies.inputs import chunks
 from demur.taxonomy import Taxonomy
-from demur.verdict import Thresholds, Verdict
+from demur.verdict import Evidence, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from demur.studies.progress import Progress
 
 TAXONOMY = Taxonomy.load()
+EVIDENCE = ("evidence_start", "evidence_end", "evidence_score")
 RESULTS = ("verdicts.parquet", "composition.json", "tally.json")
 
 
@@ -59,7 +60,8 @@ class Scripted:
         if not reply:
             return Verdict.unscored("empty_reply")
         if reply.startswith("No"):
-            return Verdict("full", 0.9, "privacy", "should_not", kinds, ("skill_level",))
+            evidence = Evidence(0, len(reply), 0.8)
+            return Verdict("full", 0.9, "privacy", "should_not", kinds, ("skill_level",), evidence=evidence)
         if reply.startswith("Part"):
             return Verdict("partial", 0.6, "skill_level", "cannot", kinds)
         return Verdict("none", 0.1, category_probabilities=kinds)
@@ -110,13 +112,15 @@ def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     """One row for each item of the source in order, the broken one among them."""
     frame = audit(str(rows), labeler=Scripted(), out=tmp_path / "out").to_frame()
     first = ["row_id", "side", "turn", "verdict", "refusal_probability", "category", "group"]
-    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further"]
+    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further", *EVIDENCE]
     assert list(frame["row_id"]) == list(range(10))
     assert list(frame["verdict"][3:6]) == ["unscored", "unscored", "none"]
     assert list(frame["unscored_reason"][3:5]) == ["empty_reply", "unreadable_row"]
     assert frame["refusal_probability"][3:5].isna().all()
     assert frame["privacy"][0] == pytest.approx(0.7)
     assert list(frame["further"][0]) == ["skill_level"]
+    assert tuple(frame.loc[0, list(EVIDENCE)]) == (0, 16, 0.8)
+    assert frame.loc[[1, 3, 4, 6], list(EVIDENCE)].isna().all(axis=None)
 
 
 def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Path) -> None:
