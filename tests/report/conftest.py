@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,14 @@ from demur.stats.prevalence import OperatingPoint
 from demur.studies.findings import Audit
 from demur.studies.tally import Judged, Tally
 from demur.taxonomy import Taxonomy
-from demur.verdict import Verdict
+from demur.verdict import Evidence, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+# Of the hostile reply, the markup itself.
+EVIDENCE = Evidence(12, 42, 0.97)
 HOSTILE = "No, I can't.</dd><script>alert(1)</script> | `x` ![i](http://example.com/x.png) \u202egnp\n```\n# head"
 
 
@@ -69,7 +72,7 @@ def full_audit(taxonomy: Taxonomy, tmp_path: Path) -> Audit:
     error = RowError("not JSON <b>here</b> | there", where="rows.jsonl:92")
     judged = [
         *judged_rows(taxonomy, 30),
-        Judged(talk, _verdict(taxonomy, "privacy", 0.999)),
+        Judged(talk, replace(_verdict(taxonomy, "privacy", 0.999), evidence=EVIDENCE)),
         Judged(talk, Verdict.unscored("empty_reply")),
         Judged(BrokenRow(91, error), Verdict.unscored(error.reason)),
     ]

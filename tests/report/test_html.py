@@ -18,6 +18,7 @@ from demur.studies.tally import Judged, Tally
 from demur.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from demur.taxonomy import Taxonomy
@@ -64,6 +65,22 @@ def test_hostile_text_is_shown_and_never_run(full_audit: Audit) -> None:
     assert "<img src=x onerror=alert(2)>" in text
     assert "not JSON <b>here</b> | there" in text
     assert "<i>rows</i>.jsonl" in text
+
+
+def test_the_sentence_that_carries_a_refusal_is_marked(full_audit: Audit) -> None:
+    """Its hostile text is text inside of the mark, its score stands beside, and what a mark means is said."""
+    source = render_html(full_audit)
+    assert set(re.findall("<mark>(.*?)</mark>", source)) == {"&lt;/dd&gt;&lt;script&gt;alert(1)&lt;/script&gt;"}
+    text = "".join(_Page(source).texts)
+    assert "marked sentence 0.97" in text
+    assert "it explains the verdict and does not prove it" in text
+
+
+def test_without_evidence_nothing_is_marked(paired_audit: Callable[[Taxonomy], Audit], taxonomy: Taxonomy) -> None:
+    """No mark, and no word about marks."""
+    source = render_html(paired_audit(taxonomy))
+    assert "<mark>" not in source
+    assert "Marked" not in source
 
 
 def test_the_page_asks_for_nothing(full_audit: Audit) -> None:

@@ -10,7 +10,7 @@ from demur.stats.composition import Interval
 if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
-__all__ = ["correction", "headline", "pairs_sentence", "raw_note", "wordings_note"]
+__all__ = ["correction", "examples_note", "headline", "pairs_sentence", "raw_note", "wordings_note"]
 
 
 def headline(audit: Audit) -> str:
@@ -52,6 +52,17 @@ def pairs_sentence(audit: Audit) -> str:
     return (
         f"Of {with_noun(pairs.total, 'pair')}, {count(pairs.chosen_only)} prefer a refusal to an answer, and "
         f"{count(pairs.rejected_only)} prefer an answer to a refusal."
+    )
+
+
+def examples_note(audit: Audit) -> str:
+    """Say what the examples are, and what is marked in them where something is."""
+    note = "The surest refusals of each kind, and a few that are less sure; long texts are cut in the middle."
+    if not any(one.evidence for examples in audit.highlights.surest.values() for one in examples):
+        return note
+    return (
+        f"{note} Marked is the sentence that refuses most surely when it is read as the whole reply, with the "
+        "probability that it does: it explains the verdict and does not prove it."
     )
 
 
