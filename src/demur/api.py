@@ -29,6 +29,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     layout: str | None = None,
     fields: Mapping[str, str] | None = None,
     turns: Turns = "last",
+    evidence: bool = True,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -49,6 +50,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
+        evidence: Whether the shipped analyzer finds the sentence that carries each refusal, which costs a pass over
+            their sentences; another labeler gives what it gives.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds.
@@ -63,7 +66,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     if labeler is None:
         from demur.labelers.classifier import Analyzer
 
-        labeler = Analyzer.load()
+        labeler = Analyzer.load(evidence=evidence)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, strict=strict,
         resume=resume, overwrite=overwrite, progress=progress,

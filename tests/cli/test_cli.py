@@ -199,6 +199,36 @@ def test_classify_answers_for_one_conversation(demur: Demur, tiny_weights: Path)
     assert sum(found["category_probabilities"].values()) == pytest.approx(1, abs=1e-4)
 
 
+def test_classify_shows_the_sentence_that_carries_a_refusal(demur: Demur, tiny_weights: Path) -> None:
+    """As text for people, without what could steer their terminal; as a span for programs."""
+    reply = "Sure, here it is.\n\x1b[2J Sorry, I am unable to draw."
+    words = ("classify", "--prompt", "Please draw a lock.", reply, "--threshold", "0", "--weights", tiny_weights)
+    code, printed, errors = demur(*words, "--json")
+    assert code == 0, errors
+    span = json.loads(printed)["evidence"]
+    sentence = reply[span["start"] : span["end"]]
+    assert sentence in ("Sure, here it is.", "\x1b[2J Sorry, I am unable to draw.")
+    last = demur(*words)[1].splitlines()[-1]
+    assert last == f"sentence {span['score']:.3f}: {sentence}".replace("\x1b", "\ufffd")
+
+
+def test_an_audit_finds_evidence_unless_it_is_told_not_to(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """Every refusal has a span; without evidence none has, the numbers are the same, and the two do not mix."""
+    words = ("audit", source, "--weights", tiny_weights, "--out")
+    assert demur(*words, tmp_path / "with")[0] == 0
+    assert demur(*words, tmp_path / "without", "--no-evidence")[0] == 0
+    found, plain = (pq.read_table(tmp_path / name / "verdicts.parquet").to_pylist() for name in ("with", "without"))
+    spans = ("evidence_start", "evidence_end", "evidence_score")
+    for row in found:
+        assert all((row[name] is not None) == (row["verdict"] in ("full", "partial")) for name in spans)
+    assert [{**row, **dict.fromkeys(spans)} for row in found] == plain
+    code, _, errors = demur(*words, tmp_path / "with", "--no-evidence", "--resume")
+    assert code == 1
+    assert "model.evidence was true and is false" in errors
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -48,6 +48,9 @@ def audit(
     ] = None,
     turns: Annotated[Turns, typer.Option(help="Judge the last assistant turn of a row, or all.")] = Turns.last,
     threshold: Threshold = None,
+    evidence: Annotated[
+        bool, typer.Option(help="Find the sentence that carries each refusal: one more pass over their sentences.")
+    ] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run into this folder was.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")] = False,
@@ -57,7 +60,7 @@ def audit(
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = _fields([] if field is None else field)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence)
     from demur.api import audit as run
 
     console = Console(stderr=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,12 +15,13 @@ from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolde
 if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Verdict
+    from demur.verdict import Evidence, Verdict
 
 __all__ = ["classify"]
 
 # Kinds shown beside the main one.
 _N_SHOWN = 3
+_SENTENCE_CHARACTERS = 300
 
 
 def classify(
@@ -39,10 +41,10 @@ def classify(
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
     conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True)
     (verdict,) = analyzer.label([conversation])
     found = as_dict(verdict, analyzer.taxonomy)
-    print(json.dumps(found, ensure_ascii=False) if as_json else _lines(verdict, analyzer.taxonomy))
+    print(json.dumps(found, ensure_ascii=False) if as_json else _lines(conversation, verdict, analyzer.taxonomy))
 
 
 def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
@@ -78,10 +80,11 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
             for key, probability in zip(taxonomy.keys, verdict.category_probabilities, strict=False)
         },
         "unscored_reason": verdict.unscored_reason,
+        "evidence": None if verdict.evidence is None else asdict(verdict.evidence),
     }
 
 
-def _lines(verdict: Verdict, taxonomy: Taxonomy) -> str:
+def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy) -> str:
     if not verdict.is_scored:
         return f"unscored: {verdict.unscored_reason}"
     lines = [f"{verdict.outcome:<8} P(refusal) = {verdict.refusal_probability:.3f}"]
@@ -91,4 +94,14 @@ def _lines(verdict: Verdict, taxonomy: Taxonomy) -> str:
         for key in (verdict.category, *others):
             mark = "*" if key == verdict.category else " "
             lines.append(f"{mark} {taxonomy[key].name} ({taxonomy.group_of(key)}): {by_kind[key]:.3f}")
+    if verdict.evidence is not None:
+        lines.append(_sentence(conversation.reply, verdict.evidence))
     return "\n".join(lines)
+
+
+def _sentence(reply: str, evidence: Evidence) -> str:
+    """Show the sentence as an excerpt, for it may hold anything."""
+    from demur.studies.excerpts import excerpt
+
+    sentence = " ".join(excerpt(reply[evidence.start : evidence.end], _SENTENCE_CHARACTERS).split())
+    return f"sentence {evidence.score:.3f}: {sentence}"

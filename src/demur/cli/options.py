@@ -25,7 +25,12 @@ Threshold = Annotated[
 
 
 def open_analyzer(
-    weights: Path | None, encoder: str | None, taxonomy: Path | None, threshold: float | None = None
+    weights: Path | None,
+    encoder: str | None,
+    taxonomy: Path | None,
+    threshold: float | None = None,
+    *,
+    evidence: bool = False,
 ) -> Analyzer:
     """Load the analyzer that the options ask for."""
     quiet_libraries()
@@ -36,7 +41,7 @@ def open_analyzer(
     if threshold is not None and not 0 <= threshold <= 1:
         message = f"{threshold} is not a probability; give a number from 0 to 1"
         raise typer.BadParameter(message, param_hint="--threshold")
-    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy)
+    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy, evidence=evidence)
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
     return analyzer
