@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from demur.labelers.keywords import KeywordLabeler
     from demur.studies.audit import Audit
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Evidence, Labeler, Thresholds, Verdict
+    from demur.verdict import Evidence, Labeler, Policy, Thresholds, Verdict
 
 __all__ = [
     "Analyzer",
@@ -29,6 +29,7 @@ __all__ = [
     "Evidence",
     "KeywordLabeler",
     "Labeler",
+    "Policy",
     "Taxonomy",
     "Thresholds",
     "Turn",
@@ -45,6 +46,7 @@ _HOMES = {
     "Evidence": "demur.verdict",
     "KeywordLabeler": "demur.labelers.keywords",
     "Labeler": "demur.verdict",
+    "Policy": "demur.verdict",
     "Taxonomy": "demur.taxonomy",
     "Thresholds": "demur.verdict",
     "Turn": "demur.conversation",

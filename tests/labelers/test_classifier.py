@@ -14,7 +14,7 @@ from demur.conversation import Conversation, Turn
 from demur.errors import RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.runtime import Probabilities
-from demur.verdict import Evidence, Thresholds, Verdict
+from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 REFUSAL = Conversation.of("Please draw a lock for me.", "Sorry, I am unable to draw.")
 ANSWER = Conversation.of("How do I write about bread?", "Sure, here is how you write about bread.")
+EVEN = {"refusal": 0.5, "partial": 0.5, "further": 0.3}
 
 
 class Fixed:
@@ -286,3 +287,39 @@ def test_evidence_of_hostile_replies_points_into_them(loaded_weights: Weights) -
         assert verdict.evidence is not None
         assert reply[verdict.evidence.start : verdict.evidence.end].strip()
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "refusal", "partial", "outcome", "counts"),
+    [
+        ("strict", 0.9, 0.9, "partial", False),
+        ("strict", 0.9, 0.1, "full", True),
+        ("standard", 0.9, 0.9, "partial", True),
+        ("standard", 0.3, 0.1, "none", False),
+        ("broad", 0.3, 0.1, "full", True),
+        ("broad", 0.2, 0.1, "none", False),
+    ],
+)
+def test_an_analyzer_decides_under_its_policy(
+    loaded_weights: Weights, policy: str, refusal: float, partial: float, outcome: str, *, counts: bool
+) -> None:
+    """From .5 on a reply refuses, under `broad` from .25 on; a refusal in part counts, but under `strict`."""
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"thresholds": EVEN}))
+    engine = Fixed(refusal, partial, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
+    verdict = one(Analyzer(weights, engine=engine, policy=policy), REFUSAL)
+    assert (verdict.outcome, verdict.is_refusal, verdict.policy) == (outcome, counts, Policy(policy))
+
+
+def test_thresholds_that_are_given_are_taken_as_they_are(loaded_weights: Weights) -> None:
+    """Only the fitted one is halved for `broad`."""
+    fitted = loaded_weights.thresholds
+    assert Analyzer(loaded_weights, policy="broad").thresholds == replace(fitted, refusal=fitted.refusal / 2)
+    given = Thresholds(refusal=0.4)
+    assert Analyzer(loaded_weights, thresholds=given, policy="broad").thresholds == given
+
+
+def test_a_refusal_has_its_evidence_whether_or_not_it_counts(loaded_weights: Weights) -> None:
+    """A refusal in part under `strict`."""
+    engine = Fixed(0.9, 0.9, [1.0, *[0.0] * (len(loaded_weights.taxonomy) - 1)])
+    verdict = one(Analyzer(loaded_weights, engine=engine, evidence=True, policy="strict"), REFUSAL)
+    assert (verdict.outcome, verdict.is_refusal, verdict.evidence) == ("partial", False, Evidence(0, 27, 0.9))

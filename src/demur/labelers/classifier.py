@@ -15,7 +15,7 @@ from demur.model.runtime import Engine, TorchEngine, infer
 from demur.model.weights import Weights
 from demur.stats.prevalence import OperatingPoint
 from demur.taxonomy import Taxonomy
-from demur.verdict import Thresholds, Verdict, decide
+from demur.verdict import Policy, Thresholds, Verdict, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,14 +38,16 @@ class Analyzer:
         thresholds: Thresholds | None = None,
         engine: Engine | None = None,
         evidence: bool = False,
+        policy: str = Policy.standard,
     ) -> None:
         """Take loaded weights; `load` is the usual door.
 
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
-            thresholds: Where probabilities become decisions; None for the fitted ones.
+            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             engine: What runs the network; None for torch.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            policy: What counts as a refusal: `strict`, `standard` or `broad`.
         """
         self._manifest = weights.manifest
         self._encoder = weights.encoder
@@ -54,7 +56,8 @@ class Analyzer:
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
         self.taxonomy = weights.taxonomy
-        self.thresholds = weights.thresholds if thresholds is None else thresholds
+        self.policy = Policy(policy)
+        self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
 
     @classmethod
     def load(
@@ -65,6 +68,7 @@ class Analyzer:
         taxonomy: str | Path | Taxonomy | None = None,
         thresholds: Thresholds | None = None,
         evidence: bool = False,
+        policy: str = Policy.standard,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
 
@@ -72,8 +76,9 @@ class Analyzer:
             weights: A folder that `demur train` wrote.
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
-            thresholds: Where probabilities become decisions; None for the fitted ones.
+            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            policy: What counts as a refusal: `strict`, `standard` or `broad`.
 
         Raises:
             WeightsError: Weights or encoder are missing, damaged, or do not belong together.
@@ -82,7 +87,8 @@ class Analyzer:
         if not isinstance(taxonomy, Taxonomy):
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
-        return cls(Weights.load(folder, taxonomy=taxonomy, encoder=encoder), thresholds=thresholds, evidence=evidence)
+        loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
+        return cls(loaded, thresholds=thresholds, evidence=evidence, policy=policy)
 
     @property
     def name(self) -> str:
@@ -102,7 +108,10 @@ class Analyzer:
         }
 
     def operating_point(self, threshold: float) -> OperatingPoint | None:
-        """Count hits and errors at a threshold on the rows that training held out; None where there are none."""
+        """Count hits and errors at a threshold on the rows that training held out; None where there are none.
+
+        These rows are known to refuse, in full or in part, or not to: the point is that of the policy `standard`.
+        """
         refusals, compliances = (self._manifest.held_out.get(name, []) for name in ("refusal", "compliance"))
         if not refusals or not compliances:
             return None
@@ -140,7 +149,9 @@ class Analyzer:
             return verdicts
         found = self._infer([conversations[i] for i in judged])
         for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
-            verdicts[i] = decide(refusal, partial, kinds, taxonomy=self.taxonomy, thresholds=self.thresholds)
+            verdicts[i] = decide(
+                refusal, partial, kinds, taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy
+            )
         return self._explained(conversations, verdicts) if self._with_evidence else verdicts
 
     def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
@@ -148,8 +159,8 @@ class Analyzer:
         return infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
 
     def _explained(self, conversations: Sequence[Conversation], verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Give each refusal its evidence."""
-        refusals = [i for i, verdict in enumerate(verdicts) if verdict.is_refusal]
+        """Give each reply that refuses, whether or not it counts, its evidence."""
+        refusals = [i for i, verdict in enumerate(verdicts) if verdict.outcome in ("full", "partial")]
         found = evidence_of(
             [conversations[i] for i in refusals],
             [verdicts[i].refusal_probability for i in refusals],
