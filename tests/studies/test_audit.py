@@ -16,7 +16,7 @@ from demur.studies.audit import audit
 from demur.studies.findings import open_audit
 from demur.studies.inputs import chunks
 from demur.taxonomy import Taxonomy
-from demur.verdict import Evidence, Thresholds, Verdict
+from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -354,3 +354,56 @@ def test_an_audit_shows_its_finding(rows: Path) -> None:
     assert table.loc["privacy", "count"] == 3
     assert table.loc["privacy", "share_of_refusals"] == 0.75
     assert list(table.index) == [*TAXONOMY.keys, "unnamed"]
+
+
+def test_under_strict_only_refusals_in_full_count(rows: Path, tmp_path: Path) -> None:
+    """3 of 8 refuse in full; the fourth keeps its outcome and has no part in shares, kinds, examples and wordings."""
+    found = audit(str(rows), labeler=Scripted(), out=tmp_path / "out", policy="strict")
+    assert (found.policy, found.refusals, found.share) == (Policy.strict, 3, 3 / 8)
+    assert (found.composition.full, found.composition.partial, found.composition.scored) == (3, 1, 8)
+    assert found.by_category["skill_level"].count == 0
+    assert list(found.highlights.surest) == ["privacy"]
+    assert list(found.to_frame()["verdict"]).count("partial") == 1
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert (written["policy"], written["refusals"], written["partial"]) == ("strict", 3, 1)
+    assert open_audit(tmp_path / "out") == found
+
+
+def test_pairs_and_sides_are_counted_under_the_policy() -> None:
+    """Chosen refuses in part, rejected not: under `strict`, neither refuses."""
+    talks = _pair(0, "Part of it.", "Yes.")
+    assert audit(talks, labeler=Scripted()).tally.pairs.chosen_only == 1
+    strict = audit(talks, labeler=Scripted(), policy="strict")
+    assert (strict.tally.pairs.neither, strict.tally.sides["chosen"].refusals) == (1, 0)
+
+
+@pytest.mark.parametrize("policy", ["strict", "broad"])
+def test_a_share_under_another_policy_is_not_corrected_and_says_why(rows: Path, tmp_path: Path, policy: str) -> None:
+    """The errors were counted on replies known to refuse in full or in part."""
+    found = audit(str(rows), labeler=Measured(), out=tmp_path / "out", policy=policy)
+    assert found.corrected is None
+    assert "do not say which refuse" in str(found.why_not_corrected)
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert written["corrected"]["why_not"] == found.why_not_corrected
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_an_audit_is_not_resumed_under_another_policy(rows: Path, tmp_path: Path) -> None:
+    """Its shares would mix two meanings."""
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=tmp_path / "out")
+    with pytest.raises(OutputError, match='policy was "standard" and is "strict"'):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", policy="strict", resume=True)
+
+
+def test_a_labeler_that_decides_under_a_policy_is_counted_under_it() -> None:
+    """Its own without a word; another one is refused, and one that does not exist too."""
+
+    class Strict(Scripted):
+        policy = Policy.strict
+
+    assert audit(["Part.", "No."], labeler=Strict()).refusals == 1
+    with pytest.raises(ValueError, match="policy 'broad', but 'scripted' decides under 'strict'"):
+        audit(["No."], labeler=Strict(), policy="broad")
+    with pytest.raises(ValueError, match="no policy 'lax'"):
+        audit(["No."], labeler=Scripted(), policy="lax")
