@@ -14,7 +14,7 @@ from demur.stats.prevalence import OperatingPoint
 from demur.studies.findings import Audit
 from demur.studies.tally import Judged, Tally
 from demur.taxonomy import Taxonomy
-from demur.verdict import Evidence, Verdict
+from demur.verdict import Evidence, Policy, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,11 +31,13 @@ def audit_of(judged: Sequence[Judged], taxonomy: Taxonomy, path: Path, **options
         "source": {"name": options.get("name", "rows.jsonl"), "fingerprint": "ab" * 32},
         "model": {"name": "scripted", "weights_sha256": "cd" * 32},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
+        "policy": options.get("policy", "standard"),
         "thresholds": {"refusal": 0.5, "partial": 0.5, "further": 0.3},
         "options": {"limit": None, "layout": None, "fields": {}, "turns": "last", "chunk": 1024},
         "demur": "1.2.3",
     }
-    tally = Tally.of(judged, taxonomy, threshold=0.5)
+    counted = [Judged(item, verdict.under(Policy(manifest["policy"]))) for item, verdict in judged]
+    tally = Tally.of(counted, taxonomy, threshold=0.5)
     return Audit(path, taxonomy, tally, manifest, {"openai: messages=messages": 2}, options.get("at"))
 
 
@@ -83,6 +85,16 @@ def full_audit(taxonomy: Taxonomy, tmp_path: Path) -> Audit:
 def paired_audit(tmp_path: Path) -> Callable[[Taxonomy], Audit]:
     """Return what makes an audit of 120 pairs in a given taxonomy."""
     return lambda taxonomy: audit_of(judged_rows(taxonomy, 120), taxonomy, tmp_path)
+
+
+@pytest.fixture
+def counted_audit(taxonomy: Taxonomy, tmp_path: Path) -> Callable[[str], Audit]:
+    """Return what makes an audit of two refusals in full, one in part and one answer, under a given policy."""
+    verdicts = [_verdict(taxonomy, "privacy", probability) for probability in (0.9, 0.9, 0.6, 0.1)]
+    verdicts[2] = replace(verdicts[2], outcome="partial")
+    talks = [Conversation((Turn("user", "Q"), Turn("assistant", f"R{row}")), row_id=row) for row in range(4)]
+    judged = [Judged(talk, verdict) for talk, verdict in zip(talks, verdicts, strict=True)]
+    return lambda policy: audit_of(judged, taxonomy, tmp_path, policy=policy)
 
 
 @pytest.fixture

@@ -129,6 +129,23 @@ def test_why_there_is_no_corrected_share_is_said(full_audit: Audit) -> None:
     assert "<strong>n/a</strong>" in page
 
 
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("strict", "2 of 4 scored replies refuse: 2 in full, 1 in part, which does not count (policy strict)."),
+        ("standard", "3 of 4 scored replies refuse: 2 in full, 1 in part."),
+        ("broad", "among them as far as a low threshold finds them (policy broad)."),
+    ],
+)
+def test_the_headline_names_a_policy_that_is_not_the_usual_one(
+    counted_audit: Callable[[str], Audit], policy: str, expected: str
+) -> None:
+    """2 in full, 1 in part, 1 answer: 2 of 4 or 3 of 4; why there is no corrected share is said for the others."""
+    text = " ".join("".join(_Page(render_html(counted_audit(policy))).texts).split())
+    assert expected in text
+    assert ("do not say which refuse" in text) is (policy != "standard")
+
+
 def test_an_audit_of_nothing_is_a_page_without_numbers(empty_audit: Audit) -> None:
     """No plot, no nan, no 0% where nothing was counted."""
     page = _Page(render_html(empty_audit))

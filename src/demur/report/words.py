@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.stats.composition import Interval
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
 __all__ = ["correction", "examples_note", "headline", "pairs_sentence", "raw_note", "wordings_note"]
+
+_POLICIES = {
+    Policy.strict: ", which does not count (policy strict)",
+    Policy.standard: "",
+    Policy.broad: ", safe answers in place of what was asked among them as far as a low threshold finds them "
+    "(policy broad)",
+}
 
 
 def headline(audit: Audit) -> str:
@@ -18,7 +26,7 @@ def headline(audit: Audit) -> str:
     found = audit.composition
     if not found.scored:
         return "No reply could be judged, so there is no share to report."
-    parts = f"{count(found.full)} in full, {count(found.partial)} in part"
+    parts = f"{count(found.full)} in full, {count(found.partial)} in part{_POLICIES[audit.policy]}"
     unscored = found.rows - found.scored
     left_out = f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and count nowhere" if unscored else ""
     scored = with_noun(found.scored, "scored reply", "scored replies")
