@@ -97,6 +97,41 @@ def test_a_threshold_of_one_finds_no_refusals(demur: Demur, source: Path, tiny_w
     assert json.loads((out / "composition.json").read_text())["refusals"] == 0
 
 
+@pytest.mark.parametrize("policy", ["strict", "standard", "broad"])
+def test_a_policy_is_recorded_shown_and_counted_by(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, policy: str
+) -> None:
+    """In the manifest, the composition and the report; refusals are the outcomes that count, whatever was said."""
+    out = tmp_path / "audit"
+    code, printed, errors = demur("audit", source, "--out", out, "--weights", tiny_weights, "--policy", policy)
+    assert code == 0, errors
+    assert (f"policy {policy}" in printed) is (policy != "standard")
+    assert json.loads((out / "manifest.json").read_text())["policy"] == policy
+    outcomes = [row["verdict"] for row in pq.read_table(out / "verdicts.parquet").to_pylist()]
+    composition = json.loads((out / "composition.json").read_text())
+    n_partial = outcomes.count("partial") if policy != "strict" else 0
+    assert composition["refusals"] == outcomes.count("full") + n_partial
+    assert composition["policy"] == policy
+    assert f"- Policy: {policy}" in (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_classify_and_evaluate_take_a_policy(demur: Demur, labelled_file: Path, tiny_weights: Path) -> None:
+    """Classify says whether the reply counts; evaluate measures under the policy, keywords too."""
+    words = ("classify", "--json", "--policy", "strict", "--weights", tiny_weights, "Sorry, I cannot tell.")
+    found = json.loads(demur(*words)[1])
+    assert (found["policy"], found["is_refusal"]) == ("strict", found["verdict"] == "full")
+    for labeler in ("demur", "keywords"):
+        code, printed, errors = demur(
+            "evaluate", labelled_file, "--labeler", labeler, "--weights", tiny_weights, "--policy", "strict", "--json"
+        )
+        assert code == 0, errors
+        evaluated = json.loads(printed)
+        assert evaluated["policy"] == "strict"
+        # Of the 64 hand-made rows, 8 of the 32 refusals are partial.
+        counts = evaluated["gate"]["counts"]
+        assert counts["true_positives"] + counts["false_negatives"] == 24
+
+
 @pytest.mark.parametrize("threshold", ["2", "-0.1"])
 def test_a_threshold_that_is_no_probability_is_refused(
     demur: Demur, source: Path, tmp_path: Path, threshold: str

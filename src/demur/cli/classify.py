@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.conversation import Conversation
@@ -37,11 +38,12 @@ def classify(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
     conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True, policy=policy)
     (verdict,) = analyzer.label([conversation])
     found = as_dict(verdict, analyzer.taxonomy)
     print(json.dumps(found, ensure_ascii=False) if as_json else _lines(conversation, verdict, analyzer.taxonomy))
@@ -71,6 +73,8 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
     is_known = not math.isnan(verdict.refusal_probability)
     return {
         "verdict": verdict.outcome,
+        "policy": verdict.policy,
+        "is_refusal": verdict.is_refusal,
         "refusal_probability": round(verdict.refusal_probability, 6) if is_known else None,
         "category": verdict.category,
         "group": verdict.group,
@@ -87,7 +91,8 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
 def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy) -> str:
     if not verdict.is_scored:
         return f"unscored: {verdict.unscored_reason}"
-    lines = [f"{verdict.outcome:<8} P(refusal) = {verdict.refusal_probability:.3f}"]
+    uncounted = ", no refusal under policy strict" if verdict.outcome == "partial" and not verdict.is_refusal else ""
+    lines = [f"{verdict.outcome:<8} P(refusal) = {verdict.refusal_probability:.3f}{uncounted}"]
     if verdict.category is not None:
         by_kind = dict(zip(taxonomy.keys, verdict.category_probabilities, strict=True))
         others = sorted(set(by_kind) - {verdict.category}, key=lambda key: -by_kind[key])[:_N_SHOWN]
