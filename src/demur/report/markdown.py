@@ -121,7 +121,7 @@ def _shown(replies: Sequence[Shown]) -> str:
     return "\n".join(
         f"- {one.place}\n  - Request: {escaped(one.request) or 'none'}\n  - Reply: {escaped(one.reply)}"
         # A line of its own: emphasis inside of the reply breaks where no space stands around it, as in Chinese.
-        + (f"\n  - Marked: {escaped(one.evidence)}" if one.evidence else "")
+        + (f"\n  - Marked: {escaped(one.evidence)}" if one.evidence not in ("", one.reply) else "")
         for one in replies
     )
 

@@ -28,6 +28,8 @@ _ROW_GROUP = 65_536
 def schema(keys: Sequence[str]) -> pa.Schema:
     """Return the columns of `verdicts.parquet`; each category has one of its own, P(kind | the reply refuses).
 
+    Evidence counts the characters of the reply as it was judged, reasoning set apart.
+
     Raises:
         TaxonomyError: A category is named like one of the other columns.
     """
@@ -46,7 +48,6 @@ def schema(keys: Sequence[str]) -> pa.Schema:
             *kinds,
             pa.field("unscored_reason", pa.string()),
             pa.field("further", pa.list_(pa.string())),
-            # Characters of the reply as it was judged, reasoning set apart; null where no sentence was looked for.
             pa.field("evidence_start", pa.int64()),
             pa.field("evidence_end", pa.int64()),
             pa.field("evidence_score", pa.float64()),
