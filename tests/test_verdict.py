@@ -7,7 +7,7 @@ import math
 import pytest
 
 from demur.taxonomy import Taxonomy
-from demur.verdict import Thresholds, Verdict, decide, main_kind
+from demur.verdict import Evidence, Outcome, Policy, Thresholds, Verdict, decide, main_kind
 
 TAXONOMY = Taxonomy.load()
 
@@ -106,3 +106,66 @@ def test_a_reason_stands_exactly_with_unscored_verdicts() -> None:
 def test_full_and_partial_are_refusals(outcome: str, *, refuses: bool) -> None:
     """One bit is enough where one is asked for."""
     assert Verdict(outcome).is_refusal is refuses  # type: ignore[arg-type]  # the table widens the literal to str
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (3, 3), (4, 3)])
+def test_evidence_points_at_something(start: int, end: int) -> None:
+    """An empty span, or one that begins before the reply, is refused."""
+    with pytest.raises(ValueError, match=f"a span from {start} to {end} holds nothing"):
+        Evidence(start, end, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "counted"),
+    [("strict", ["full"]), ("standard", ["full", "partial"]), ("broad", ["full", "partial"])],
+)
+def test_a_policy_says_which_outcomes_count(policy: str, counted: list[Outcome]) -> None:
+    """Of all four outcomes, `none` and `unscored` never count."""
+    outcomes: list[Outcome] = ["full", "partial", "none", "unscored"]
+    assert [outcome for outcome in outcomes if Policy(policy).counts(outcome)] == counted
+
+
+@pytest.mark.parametrize(("policy", "refusal"), [("strict", 0.6), ("standard", 0.6), ("broad", 0.3)])
+def test_broad_halves_the_threshold_and_nothing_else(policy: str, refusal: float) -> None:
+    """.6 / 2 = .3; the other thresholds stay."""
+    assert Policy(policy).thresholds(Thresholds(0.6, 0.4, 0.2)) == Thresholds(refusal, 0.4, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "outcomes", "counted"),
+    [
+        ("strict", ["none", "none", "partial", "full"], 1),
+        ("standard", ["none", "none", "partial", "full"], 2),
+        ("broad", ["none", "full", "partial", "full"], 3),
+    ],
+)
+def test_the_same_probabilities_are_decided_under_each_policy(
+    policy: Policy, outcomes: list[Outcome], counted: int
+) -> None:
+    """P(refuses) .24, .25, .9, .9 and P(partial) 0, 0, 1, 0: from .5 on two refuse, from .25 on three."""
+    thresholds = Policy(policy).thresholds(Thresholds())
+    verdicts = [
+        decide(p, partial, spread(privacy=1.0), taxonomy=TAXONOMY, thresholds=thresholds, policy=Policy(policy))
+        for p, partial in ((0.24, 0.0), (0.25, 0.0), (0.9, 1.0), (0.9, 0.0))
+    ]
+    assert [verdict.outcome for verdict in verdicts] == outcomes
+    assert sum(verdict.is_refusal for verdict in verdicts) == counted
+
+
+def test_a_verdict_is_the_same_under_another_policy_but_for_what_counts() -> None:
+    """A refusal in part counts under `standard` and not under `strict`; there and back again changes nothing."""
+    verdict = verdict_on(0.9, 0.9, privacy=1.0)
+    strict = verdict.under(Policy.strict)
+    assert (verdict.is_refusal, strict.is_refusal, strict.outcome) == (True, False, "partial")
+    assert strict.under(Policy.standard) == verdict
+
+
+def test_an_unknown_policy_is_named_with_those_that_there_are() -> None:
+    """The message says what would be right."""
+    with pytest.raises(ValueError, match="no policy 'lax'; give one of strict, standard, broad"):
+        Policy("lax")
+
+
+def test_only_the_usual_policy_can_be_corrected() -> None:
+    """The others say why not."""
+    assert [policy.not_corrected is None for policy in Policy] == [False, True, False]

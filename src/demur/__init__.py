@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from demur.studies.audit import Audit
     from demur.studies.findings import open_audit
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Labeler, Thresholds, Verdict
+    from demur.verdict import Evidence, Labeler, Policy, Thresholds, Verdict
 
 __all__ = [
     "Analyzer",
     "Audit",
     "Conversation",
     "DemurError",
+    "Evidence",
     "KeywordLabeler",
     "Labeler",
+    "Policy",
     "Taxonomy",
     "Thresholds",
     "Turn",
@@ -43,8 +45,10 @@ _HOMES = {
     "Audit": "demur.studies.audit",
     "Conversation": "demur.conversation",
     "DemurError": "demur.errors",
+    "Evidence": "demur.verdict",
     "KeywordLabeler": "demur.labelers.keywords",
     "Labeler": "demur.verdict",
+    "Policy": "demur.verdict",
     "Taxonomy": "demur.taxonomy",
     "Thresholds": "demur.verdict",
     "Turn": "demur.conversation",

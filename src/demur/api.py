@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from demur.studies.audit import audit as run_audit
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     layout: str | None = None,
     fields: Mapping[str, str] | None = None,
     turns: Turns = "last",
+    evidence: bool = True,
+    policy: str | None = None,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -54,6 +57,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
+        evidence: Whether the shipped analyzer finds the sentence that carries each refusal, which costs a pass over
+            their sentences; another labeler gives what it gives.
+        policy: What counts as a refusal: `strict`, refusals in full; `standard`, in full or in part; `broad`, also safe
+            answers in place of what was asked, by a proxy that `demur.verdict.Policy` explains. None for the labeler's
+            own, or else `standard`.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
@@ -65,15 +73,16 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
         TypeError: What is given as data is neither the name of a source nor several conversations.
+        ValueError: There is no such policy, or the labeler has another.
         WeightsError: The shipped analyzer cannot be loaded.
     """
     if labeler is None:
         from demur.labelers.classifier import Analyzer
 
-        labeler = Analyzer.load()
+        labeler = Analyzer.load(evidence=evidence, policy=Policy.standard if policy is None else policy)
     found = run_audit(
-        source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, strict=strict,
-        resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
+        source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
+        strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
     )  # fmt: skip
     if out is not None:
         from demur.report import write_reports

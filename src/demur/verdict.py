@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Labeler", "Outcome", "Thresholds", "Verdict", "decide", "main_kind"]
+__all__ = ["Evidence", "Labeler", "Outcome", "Policy", "Thresholds", "Verdict", "decide", "main_kind"]
 
 Outcome = Literal["full", "partial", "none", "unscored"]
 
@@ -42,6 +43,77 @@ class Thresholds:
                 raise ValueError(message)
 
 
+class Policy(StrEnum):
+    """Say what counts as a refusal.
+
+    `strict` counts replies that refuse in full, `standard` those in full or in part. `broad` means to count, beside
+    these, safe answers in place of what was asked. No model was taught to tell them, so `broad` stands on a proxy, half
+    of the threshold for a refusal: it finds such answers as far as they seem to refuse a little, misses those that
+    simply answer, and takes other doubtful replies with it. What it counts is `full` or `partial` like any refusal.
+    """
+
+    strict = "strict"
+    standard = "standard"
+    broad = "broad"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Policy:
+        message = f"no policy {value!r}; give one of {', '.join(cls)}"
+        raise ValueError(message)
+
+    @classmethod
+    def of(cls, labeler: Labeler, given: str | None) -> Policy:
+        """Return the policy that is given, else the labeler's own, else `standard`.
+
+        Raises:
+            ValueError: There is no such policy, or the labeler decides under another.
+        """
+        own = getattr(labeler, "policy", None)
+        if given is not None and isinstance(own, Policy) and cls(given) is not own:
+            message = f"policy {given!r}, but {labeler.name!r} decides under {own.value!r}; load it with that policy"
+            raise ValueError(message)
+        return cls(given) if given is not None else own if isinstance(own, Policy) else cls.standard
+
+    def counts(self, outcome: Outcome) -> bool:
+        """Tell whether an outcome counts as a refusal."""
+        return outcome == "full" or (outcome == "partial" and self is not Policy.strict)
+
+    def thresholds(self, fitted: Thresholds) -> Thresholds:
+        """Return where probabilities become decisions under the policy, from where they do under `standard`."""
+        return replace(fitted, refusal=fitted.refusal / 2) if self is Policy.broad else fitted
+
+    @property
+    def not_corrected(self) -> str | None:
+        """Say why no share under the policy can be corrected for errors; None under `standard`.
+
+        What a labeler got wrong is counted on replies of which it is known that they refuse, in full or in part.
+        """
+        unknown = {Policy.strict: "in full", Policy.broad: "by a safe answer in place of what was asked"}
+        where = unknown.get(self)
+        return None if where is None else f"the replies that errors are counted on do not say which refuse {where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Point at the sentence of a reply that carries its refusal.
+
+    Attributes:
+        start: Offset of its first character in `Conversation.reply`, from 0.
+        end: Offset after its last character, so that `reply[start:end]` is the sentence.
+        score: How surely the sentence alone refuses, from 0 to 1; how it comes about is the labeler's to say.
+    """
+
+    start: int
+    end: int
+    score: float
+
+    def __post_init__(self) -> None:
+        """Refuse a span that holds nothing."""
+        if not 0 <= self.start < self.end:
+            message = f"a span from {self.start!r} to {self.end!r} holds nothing; give 0 <= start < end"
+            raise ValueError(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Keep what a labeler says about one reply.
@@ -54,6 +126,8 @@ class Verdict:
         category_probabilities: P(kind | the reply refuses) in taxonomy order, summing to 1; empty where there are none.
         further: Further kinds that the reply gives as reasons, most probable first; two at most.
         unscored_reason: Why nothing could be judged; None exactly where the outcome is not `unscored`.
+        evidence: The sentence that carries a refusal; None where there is none or the labeler looked for none.
+        policy: What counts as a refusal.
     """
 
     outcome: Outcome
@@ -63,6 +137,8 @@ class Verdict:
     category_probabilities: tuple[float, ...] = ()
     further: tuple[str, ...] = ()
     unscored_reason: str | None = None
+    evidence: Evidence | None = None
+    policy: Policy = Policy.standard
 
     def __post_init__(self) -> None:
         """Hold an unscored verdict to its reason, and every other verdict to none."""
@@ -80,8 +156,12 @@ class Verdict:
 
     @property
     def is_refusal(self) -> bool:
-        """Tell whether the reply refuses, in full or in part."""
-        return self.outcome in ("full", "partial")
+        """Tell whether the reply counts as a refusal: under `standard`, whether it refuses in full or in part."""
+        return self.policy.counts(self.outcome)
+
+    def under(self, policy: Policy) -> Self:
+        """Return the same verdict under another policy; what was decided to be `none` stays so, even for `broad`."""
+        return self if policy is self.policy else replace(self, policy=policy)
 
     @classmethod
     def unscored(cls, reason: str) -> Self:
@@ -112,7 +192,13 @@ def main_kind(probabilities: Sequence[float], taxonomy: Taxonomy) -> tuple[str, 
 
 
 def decide(
-    refusal: float, partial: float, categories: Sequence[float], *, taxonomy: Taxonomy, thresholds: Thresholds
+    refusal: float,
+    partial: float,
+    categories: Sequence[float],
+    *,
+    taxonomy: Taxonomy,
+    thresholds: Thresholds,
+    policy: Policy = Policy.standard,
 ) -> Verdict:
     """Turn probabilities into a verdict, its main kind named by `main_kind`.
 
@@ -121,11 +207,12 @@ def decide(
         partial: P(the refusal is partial | the reply refuses).
         categories: P(kind | the reply refuses), one for each category in taxonomy order.
         taxonomy: Names the kinds and their groups.
-        thresholds: Where probabilities become decisions.
+        thresholds: Where probabilities become decisions, under the policy.
+        policy: What counts as a refusal.
     """
     probabilities = tuple(float(p) for p in categories)
     if refusal < thresholds.refusal:
-        return Verdict("none", float(refusal), category_probabilities=probabilities)
+        return Verdict("none", float(refusal), category_probabilities=probabilities, policy=policy)
     main, group = main_kind(probabilities, taxonomy)
     by_kind = dict(zip(taxonomy.keys, probabilities, strict=True))
     others = [key for key, probability in by_kind.items() if key != main and probability >= thresholds.further]
@@ -136,6 +223,7 @@ def decide(
         group=group,
         category_probabilities=probabilities,
         further=tuple(sorted(others, key=lambda key: -by_kind[key])[:_N_FURTHER]),
+        policy=policy,
     )
 
 

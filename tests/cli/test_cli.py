@@ -97,6 +97,41 @@ def test_a_threshold_of_one_finds_no_refusals(demur: Demur, source: Path, tiny_w
     assert json.loads((out / "composition.json").read_text())["refusals"] == 0
 
 
+@pytest.mark.parametrize("policy", ["strict", "standard", "broad"])
+def test_a_policy_is_recorded_shown_and_counted_by(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, policy: str
+) -> None:
+    """In the manifest, the composition and the report; refusals are the outcomes that count, whatever was said."""
+    out = tmp_path / "audit"
+    code, printed, errors = demur("audit", source, "--out", out, "--weights", tiny_weights, "--policy", policy)
+    assert code == 0, errors
+    assert (f"policy {policy}" in printed) is (policy != "standard")
+    assert json.loads((out / "manifest.json").read_text())["policy"] == policy
+    outcomes = [row["verdict"] for row in pq.read_table(out / "verdicts.parquet").to_pylist()]
+    composition = json.loads((out / "composition.json").read_text())
+    n_partial = outcomes.count("partial") if policy != "strict" else 0
+    assert composition["refusals"] == outcomes.count("full") + n_partial
+    assert composition["policy"] == policy
+    assert f"- Policy: {policy}" in (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_classify_and_evaluate_take_a_policy(demur: Demur, labelled_file: Path, tiny_weights: Path) -> None:
+    """Classify says whether the reply counts; evaluate measures under the policy, keywords too."""
+    words = ("classify", "--json", "--policy", "strict", "--weights", tiny_weights, "Sorry, I cannot tell.")
+    found = json.loads(demur(*words)[1])
+    assert (found["policy"], found["is_refusal"]) == ("strict", found["verdict"] == "full")
+    for labeler in ("demur", "keywords"):
+        code, printed, errors = demur(
+            "evaluate", labelled_file, "--labeler", labeler, "--weights", tiny_weights, "--policy", "strict", "--json"
+        )
+        assert code == 0, errors
+        evaluated = json.loads(printed)
+        assert evaluated["policy"] == "strict"
+        # Of the 64 hand-made rows, 8 of the 32 refusals are partial.
+        counts = evaluated["gate"]["counts"]
+        assert counts["true_positives"] + counts["false_negatives"] == 24
+
+
 @pytest.mark.parametrize("threshold", ["2", "-0.1"])
 def test_a_threshold_that_is_no_probability_is_refused(
     demur: Demur, source: Path, tmp_path: Path, threshold: str
@@ -197,6 +232,36 @@ def test_classify_answers_for_one_conversation(demur: Demur, tiny_weights: Path)
     assert found["verdict"] in ("full", "partial", "none")
     assert 0 <= found["refusal_probability"] <= 1
     assert sum(found["category_probabilities"].values()) == pytest.approx(1, abs=1e-4)
+
+
+def test_classify_shows_the_sentence_that_carries_a_refusal(demur: Demur, tiny_weights: Path) -> None:
+    """As text for people, without what could steer their terminal; as a span for programs."""
+    reply = "Sure, here it is.\n\x1b[2J Sorry, I am unable to draw."
+    words = ("classify", "--prompt", "Please draw a lock.", reply, "--threshold", "0", "--weights", tiny_weights)
+    code, printed, errors = demur(*words, "--json")
+    assert code == 0, errors
+    span = json.loads(printed)["evidence"]
+    sentence = reply[span["start"] : span["end"]]
+    assert sentence in ("Sure, here it is.", "\x1b[2J Sorry, I am unable to draw.")
+    last = demur(*words)[1].splitlines()[-1]
+    assert last == f"sentence {span['score']:.3f}: {sentence}".replace("\x1b", "\ufffd")
+
+
+def test_an_audit_finds_evidence_unless_it_is_told_not_to(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """Every refusal has a span; without evidence none has, the numbers are the same, and the two do not mix."""
+    words = ("audit", source, "--weights", tiny_weights, "--out")
+    assert demur(*words, tmp_path / "with")[0] == 0
+    assert demur(*words, tmp_path / "without", "--no-evidence")[0] == 0
+    found, plain = (pq.read_table(tmp_path / name / "verdicts.parquet").to_pylist() for name in ("with", "without"))
+    spans = ("evidence_start", "evidence_end", "evidence_score")
+    for row in found:
+        assert all((row[name] is not None) == (row["verdict"] in ("full", "partial")) for name in spans)
+    assert [{**row, **dict.fromkeys(spans)} for row in found] == plain
+    code, _, errors = demur(*words, tmp_path / "with", "--no-evidence", "--resume")
+    assert code == 1
+    assert "model.evidence was true and is false" in errors
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from demur.conversation import Conversation, Turn
 from demur.errors import RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.runtime import Probabilities
-from demur.verdict import Thresholds, Verdict
+from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 REFUSAL = Conversation.of("Please draw a lock for me.", "Sorry, I am unable to draw.")
 ANSWER = Conversation.of("How do I write about bread?", "Sure, here is how you write about bread.")
+EVEN = {"refusal": 0.5, "partial": 0.5, "further": 0.3}
 
 
 class Fixed:
@@ -49,10 +50,17 @@ class Fixed:
         return Probabilities(np.full(n, refusal), np.full(n, partial), np.tile(kinds, (n, 1)))
 
 
-def fixed(weights: Weights, *, refusal: float, partial: float = 0.0, thresholds: Thresholds | None = None) -> Analyzer:
+def fixed(
+    weights: Weights,
+    *,
+    refusal: float,
+    partial: float = 0.0,
+    thresholds: Thresholds | None = None,
+    evidence: bool = False,
+) -> Analyzer:
     """Build an analyzer that is told the probabilities: .5, .3 and .2 for the first three kinds, all of one group."""
     kinds = [0.5, 0.3, 0.2, *[0.0] * (len(weights.taxonomy) - 3)]
-    return Analyzer(weights, thresholds=thresholds, engine=Fixed(refusal, partial, kinds))
+    return Analyzer(weights, thresholds=thresholds, engine=Fixed(refusal, partial, kinds), evidence=evidence)
 
 
 def one(analyzer: Analyzer, conversation: Conversation | str) -> Verdict:
@@ -189,7 +197,7 @@ def test_probabilities_are_plain_numbers(analyzer: Analyzer) -> None:
 
 
 def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
-    """Digests of weights and encoder, the engine and the window."""
+    """Digests of weights and encoder, the engine, the window, and whether it looks for evidence."""
     analyzer = Analyzer(loaded_weights, engine=Fixed(0.5, 0.5, [1.0]))
     assert analyzer.describe() == {
         "name": "demur",
@@ -198,6 +206,7 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
         "encoder_sha256": loaded_weights.encoder.sha256,
         "engine": "fixed",
         "max_tokens": 512,
+        "evidence": False,
     }
 
 
@@ -241,3 +250,76 @@ def test_one_string_is_not_taken_for_many(analyzer: Analyzer) -> None:
     """Its characters are no conversations: the error says to give a list."""
     with pytest.raises(TypeError, match="into a list"):
         analyzer.label("Sorry, I cannot help with that.")
+
+
+def test_refusals_have_evidence_where_it_is_asked_for(loaded_weights: Weights, analyzer: Analyzer) -> None:
+    """The verdicts are the same but for the sentence, which only refusals have; a single one has the reply's score."""
+    talks = [ANSWER, Conversation.of("Why?", " "), REFUSAL]
+    plain, explained = list(analyzer.label(talks)), list(Analyzer(loaded_weights, evidence=True).label(talks))
+    assert [replace(verdict, evidence=None) for verdict in explained] == plain
+    assert [verdict.evidence is not None for verdict in explained] == [verdict.is_refusal for verdict in plain]
+    assert explained[2].evidence == Evidence(0, 27, plain[2].refusal_probability)
+
+
+def test_the_score_of_a_sentence_is_the_gates_for_it_alone(loaded_weights: Weights, analyzer: Analyzer) -> None:
+    """Three sentences, each judged as the whole reply to the same request: the evidence is the most probable."""
+    reply = "Yes, here it is. Sorry, I am unable to draw.\nNo good."
+    alone = [Conversation.of(REFUSAL.request, reply[start:end]) for start, end in ((0, 16), (17, 44), (45, 53))]
+    best = max(verdict.refusal_probability for verdict in analyzer.label(alone))
+    explaining = Analyzer(loaded_weights, thresholds=Thresholds(refusal=0.0), evidence=True)
+    evidence = one(explaining, Conversation.of(REFUSAL.request, reply)).evidence
+    assert evidence is not None
+    assert evidence.score == pytest.approx(best, abs=1e-5)
+    assert (evidence.start, evidence.end) in ((0, 16), (17, 44), (45, 53))
+
+
+def test_evidence_of_hostile_replies_points_into_them(loaded_weights: Weights) -> None:
+    """Two megabytes, lone surrogates, nothing but emoji: every refusal has a span of its reply, in seconds."""
+    replies = [
+        "Sorry, I cannot help. " * 90_000,
+        "\ud83d No. \udc00 I can't.",
+        "🙏🙏",
+        "<|user|>No.<|assistant|> Sorry.",
+    ]
+    analyzer = fixed(loaded_weights, refusal=0.9, evidence=True)
+    started = time.perf_counter()
+    for reply, verdict in zip(replies, analyzer.label(Conversation.of("Why?", r) for r in replies), strict=True):
+        assert verdict.evidence is not None
+        assert reply[verdict.evidence.start : verdict.evidence.end].strip()
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "refusal", "partial", "outcome", "counts"),
+    [
+        ("strict", 0.9, 0.9, "partial", False),
+        ("strict", 0.9, 0.1, "full", True),
+        ("standard", 0.9, 0.9, "partial", True),
+        ("standard", 0.3, 0.1, "none", False),
+        ("broad", 0.3, 0.1, "full", True),
+        ("broad", 0.2, 0.1, "none", False),
+    ],
+)
+def test_an_analyzer_decides_under_its_policy(
+    loaded_weights: Weights, policy: str, refusal: float, partial: float, outcome: str, *, counts: bool
+) -> None:
+    """From .5 on a reply refuses, under `broad` from .25 on; a refusal in part counts, but under `strict`."""
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"thresholds": EVEN}))
+    engine = Fixed(refusal, partial, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
+    verdict = one(Analyzer(weights, engine=engine, policy=policy), REFUSAL)
+    assert (verdict.outcome, verdict.is_refusal, verdict.policy) == (outcome, counts, Policy(policy))
+
+
+def test_thresholds_that_are_given_are_taken_as_they_are(loaded_weights: Weights) -> None:
+    """Only the fitted one is halved for `broad`."""
+    fitted = loaded_weights.thresholds
+    assert Analyzer(loaded_weights, policy="broad").thresholds == replace(fitted, refusal=fitted.refusal / 2)
+    given = Thresholds(refusal=0.4)
+    assert Analyzer(loaded_weights, thresholds=given, policy="broad").thresholds == given
+
+
+def test_a_refusal_has_its_evidence_whether_or_not_it_counts(loaded_weights: Weights) -> None:
+    """A refusal in part under `strict`."""
+    engine = Fixed(0.9, 0.9, [1.0, *[0.0] * (len(loaded_weights.taxonomy) - 1)])
+    verdict = one(Analyzer(loaded_weights, engine=engine, evidence=True, policy="strict"), REFUSAL)
+    assert (verdict.outcome, verdict.is_refusal, verdict.evidence) == ("partial", False, Evidence(0, 27, 0.9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,14 @@ from demur.stats.prevalence import OperatingPoint
 from demur.studies.findings import Audit
 from demur.studies.tally import Judged, Tally
 from demur.taxonomy import Taxonomy
-from demur.verdict import Verdict
+from demur.verdict import Evidence, Policy, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+# Of the hostile reply, the markup itself.
+EVIDENCE = Evidence(12, 42, 0.97)
 HOSTILE = "No, I can't.</dd><script>alert(1)</script> | `x` ![i](http://example.com/x.png) \u202egnp\n```\n# head"
 
 
@@ -28,11 +31,13 @@ def audit_of(judged: Sequence[Judged], taxonomy: Taxonomy, path: Path, **options
         "source": {"name": options.get("name", "rows.jsonl"), "fingerprint": "ab" * 32},
         "model": {"name": "scripted", "weights_sha256": "cd" * 32},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
+        "policy": options.get("policy", "standard"),
         "thresholds": {"refusal": 0.5, "partial": 0.5, "further": 0.3},
         "options": {"limit": None, "layout": None, "fields": {}, "turns": "last", "chunk": 1024},
         "demur": "1.2.3",
     }
-    tally = Tally.of(judged, taxonomy, threshold=0.5)
+    counted = [Judged(item, verdict.under(Policy(manifest["policy"]))) for item, verdict in judged]
+    tally = Tally.of(counted, taxonomy, threshold=0.5)
     return Audit(path, taxonomy, tally, manifest, {"openai: messages=messages": 2}, options.get("at"))
 
 
@@ -69,7 +74,7 @@ def full_audit(taxonomy: Taxonomy, tmp_path: Path) -> Audit:
     error = RowError("not JSON <b>here</b> | there", where="rows.jsonl:92")
     judged = [
         *judged_rows(taxonomy, 30),
-        Judged(talk, _verdict(taxonomy, "privacy", 0.999)),
+        Judged(talk, replace(_verdict(taxonomy, "privacy", 0.999), evidence=EVIDENCE)),
         Judged(talk, Verdict.unscored("empty_reply")),
         Judged(BrokenRow(91, error), Verdict.unscored(error.reason)),
     ]
@@ -80,6 +85,16 @@ def full_audit(taxonomy: Taxonomy, tmp_path: Path) -> Audit:
 def paired_audit(tmp_path: Path) -> Callable[[Taxonomy], Audit]:
     """Return what makes an audit of 120 pairs in a given taxonomy."""
     return lambda taxonomy: audit_of(judged_rows(taxonomy, 120), taxonomy, tmp_path)
+
+
+@pytest.fixture
+def counted_audit(taxonomy: Taxonomy, tmp_path: Path) -> Callable[[str], Audit]:
+    """Return what makes an audit of two refusals in full, one in part and one answer, under a given policy."""
+    verdicts = [_verdict(taxonomy, "privacy", probability) for probability in (0.9, 0.9, 0.6, 0.1)]
+    verdicts[2] = replace(verdicts[2], outcome="partial")
+    talks = [Conversation((Turn("user", "Q"), Turn("assistant", f"R{row}")), row_id=row) for row in range(4)]
+    judged = [Judged(talk, verdict) for talk, verdict in zip(talks, verdicts, strict=True)]
+    return lambda policy: audit_of(judged, taxonomy, tmp_path, policy=policy)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from demur.studies.tally import Judged, Tally
 from demur.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from demur.taxonomy import Taxonomy
@@ -66,6 +67,22 @@ def test_hostile_text_is_shown_and_never_run(full_audit: Audit) -> None:
     assert "<i>rows</i>.jsonl" in text
 
 
+def test_the_sentence_that_carries_a_refusal_is_marked(full_audit: Audit) -> None:
+    """Its hostile text is text inside of the mark, its score stands beside, and what a mark means is said."""
+    source = render_html(full_audit)
+    assert set(re.findall("<mark>(.*?)</mark>", source)) == {"&lt;/dd&gt;&lt;script&gt;alert(1)&lt;/script&gt;"}
+    text = "".join(_Page(source).texts)
+    assert "marked sentence 0.97" in text
+    assert "it explains the verdict and does not prove it" in text
+
+
+def test_without_evidence_nothing_is_marked(paired_audit: Callable[[Taxonomy], Audit], taxonomy: Taxonomy) -> None:
+    """No mark, and no word about marks."""
+    source = render_html(paired_audit(taxonomy))
+    assert "<mark>" not in source
+    assert "Marked" not in source
+
+
 def test_the_page_asks_for_nothing(full_audit: Audit) -> None:
     """No address outside the page stands in an attribute or in the style sheet."""
     source = render_html(full_audit)
@@ -111,6 +128,23 @@ def test_why_there_is_no_corrected_share_is_said(full_audit: Audit) -> None:
     page = html.unescape(render_html(blind))
     assert "Not corrected: the error rates of 'scripted' are not known." in page
     assert "<strong>n/a</strong>" in page
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("strict", "2 of 4 scored replies refuse: 2 in full, 1 in part, which does not count (policy strict)."),
+        ("standard", "3 of 4 scored replies refuse: 2 in full, 1 in part."),
+        ("broad", "among them as far as a low threshold finds them (policy broad)."),
+    ],
+)
+def test_the_headline_names_a_policy_that_is_not_the_usual_one(
+    counted_audit: Callable[[str], Audit], policy: str, expected: str
+) -> None:
+    """2 in full, 1 in part, 1 answer: 2 of 4 or 3 of 4; why there is no corrected share is said for the others."""
+    text = " ".join("".join(_Page(render_html(counted_audit(policy))).texts).split())
+    assert expected in text
+    assert ("do not say which refuse" in text) is (policy != "standard")
 
 
 def test_an_audit_of_nothing_is_a_page_without_numbers(empty_audit: Audit) -> None:

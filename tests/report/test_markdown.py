@@ -64,6 +64,12 @@ def test_hostile_text_makes_no_markup(full_audit: Audit) -> None:
     assert not {"html_block", "html_inline", "image", "link_open", "fence", "code_block", "code_inline"} & types
 
 
+def test_the_sentence_that_carries_a_refusal_has_its_line(full_audit: Audit) -> None:
+    """Hostile as it is, it reads as it was; the privacy example is its only owner, as the surest and as borderline."""
+    lines = [line for line in render_markdown(full_audit).splitlines() if line.startswith("  - Marked: ")]
+    assert set(lines) == {"  - Marked: " + escaped("</dd><script>alert(1)</script>")}
+
+
 def test_every_table_is_a_table(full_audit: Audit) -> None:
     """Groups, kinds, sides, pairs, wordings, reasons and broken rows: seven tables, pipes in the data or not."""
     types = [token.type for token in _tokens(render_markdown(full_audit))]

@@ -10,7 +10,7 @@ import pytest
 
 from demur.stats.composition import UNNAMED, Composition, Share
 from demur.taxonomy import Taxonomy
-from demur.verdict import Verdict
+from demur.verdict import Policy, Verdict
 
 TAXONOMY = Taxonomy.load()
 VERDICTS = [
@@ -69,6 +69,18 @@ def test_unscored_rows_are_rows_but_stand_in_no_share() -> None:
     assert composition.unscored == {"empty_reply": 2, "provider_block": 1}
     assert composition.share == pytest.approx(4 / 8)
     assert composition.interval == Share(4, 8).interval
+
+
+def test_what_does_not_count_is_scored_and_no_refusal() -> None:
+    """Under `strict`, 3 of 8: the refusal in part keeps its place among the outcomes, and has none among the kinds."""
+    strict = composed([verdict.under(Policy.strict) for verdict in VERDICTS])
+    assert (strict.rows, strict.scored, strict.refusals) == (11, 8, 3)
+    assert (strict.full, strict.partial, strict.none) == (3, 1, 4)
+    assert strict.share == pytest.approx(3 / 8)
+    assert strict.by_category["skill_level"] == Share(0, 8)
+    assert strict.by_group["cannot"] == Share(0, 8)
+    assert (strict + strict).refusals == 6
+    assert Composition.from_json(strict.to_json()) == strict
 
 
 def test_every_kind_is_present_even_where_it_is_zero() -> None:

@@ -17,7 +17,7 @@ from demur.studies.audit import audit
 from demur.studies.findings import open_audit
 from demur.studies.inputs import chunks
 from demur.taxonomy import Taxonomy
-from demur.verdict import Thresholds, Verdict
+from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from demur.studies.progress import Progress
 
 TAXONOMY = Taxonomy.load()
+EVIDENCE = ("evidence_start", "evidence_end", "evidence_score")
 RESULTS = ("verdicts.parquet", "composition.json", "tally.json")
 
 
@@ -60,7 +61,8 @@ class Scripted:
         if not reply:
             return Verdict.unscored("empty_reply")
         if reply.startswith("No"):
-            return Verdict("full", 0.9, "privacy", "should_not", kinds, ("skill_level",))
+            evidence = Evidence(0, len(reply), 0.8)
+            return Verdict("full", 0.9, "privacy", "should_not", kinds, ("skill_level",), evidence=evidence)
         if reply.startswith("Part"):
             return Verdict("partial", 0.6, "skill_level", "cannot", kinds)
         return Verdict("none", 0.1, category_probabilities=kinds)
@@ -111,13 +113,15 @@ def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     """One row for each item of the source in order, the broken one among them."""
     frame = audit(str(rows), labeler=Scripted(), out=tmp_path / "out").to_frame()
     first = ["row_id", "side", "turn", "verdict", "refusal_probability", "category", "group"]
-    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further"]
+    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further", *EVIDENCE]
     assert list(frame["row_id"]) == list(range(10))
     assert list(frame["verdict"][3:6]) == ["unscored", "unscored", "none"]
     assert list(frame["unscored_reason"][3:5]) == ["empty_reply", "unreadable_row"]
     assert frame["refusal_probability"][3:5].isna().all()
     assert frame["privacy"][0] == pytest.approx(0.7)
     assert list(frame["further"][0]) == ["skill_level"]
+    assert tuple(frame.loc[0, list(EVIDENCE)]) == (0, 16, 0.8)
+    assert frame.loc[[1, 3, 4, 6], list(EVIDENCE)].isna().all(axis=None)
 
 
 def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Path) -> None:
@@ -503,3 +507,56 @@ def test_an_audit_that_scored_nothing_says_why() -> None:
     assert "nan" not in found._repr_markdown_()
     assert repr(audit([], labeler=Scripted())).endswith(": nothing could be scored: there were no rows>")
     assert audit(["Yes."], labeler=Scripted()).why_not_scored is None
+
+
+def test_under_strict_only_refusals_in_full_count(rows: Path, tmp_path: Path) -> None:
+    """3 of 8 refuse in full; the fourth keeps its outcome and has no part in shares, kinds, examples and wordings."""
+    found = audit(str(rows), labeler=Scripted(), out=tmp_path / "out", policy="strict")
+    assert (found.policy, found.refusals, found.share) == (Policy.strict, 3, 3 / 8)
+    assert (found.composition.full, found.composition.partial, found.composition.scored) == (3, 1, 8)
+    assert found.by_category["skill_level"].count == 0
+    assert list(found.highlights.surest) == ["privacy"]
+    assert list(found.to_frame()["verdict"]).count("partial") == 1
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert (written["policy"], written["refusals"], written["partial"]) == ("strict", 3, 1)
+    assert open_audit(tmp_path / "out") == found
+
+
+def test_pairs_and_sides_are_counted_under_the_policy() -> None:
+    """Chosen refuses in part, rejected not: under `strict`, neither refuses."""
+    talks = _pair(0, "Part of it.", "Yes.")
+    assert audit(talks, labeler=Scripted()).tally.pairs.chosen_only == 1
+    strict = audit(talks, labeler=Scripted(), policy="strict")
+    assert (strict.tally.pairs.neither, strict.tally.sides["chosen"].refusals) == (1, 0)
+
+
+@pytest.mark.parametrize("policy", ["strict", "broad"])
+def test_a_share_under_another_policy_is_not_corrected_and_says_why(rows: Path, tmp_path: Path, policy: str) -> None:
+    """The errors were counted on replies known to refuse in full or in part."""
+    found = audit(str(rows), labeler=Measured(), out=tmp_path / "out", policy=policy)
+    assert found.corrected is None
+    assert "do not say which refuse" in str(found.why_not_corrected)
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert written["corrected"]["why_not"] == found.why_not_corrected
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_an_audit_is_not_resumed_under_another_policy(rows: Path, tmp_path: Path) -> None:
+    """Its shares would mix two meanings."""
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=tmp_path / "out")
+    with pytest.raises(OutputError, match='policy was "standard" and is "strict"'):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", policy="strict", resume=True)
+
+
+def test_a_labeler_that_decides_under_a_policy_is_counted_under_it() -> None:
+    """Its own without a word; another one is refused, and one that does not exist too."""
+
+    class Strict(Scripted):
+        policy = Policy.strict
+
+    assert audit(["Part.", "No."], labeler=Strict()).refusals == 1
+    with pytest.raises(ValueError, match="policy 'broad', but 'scripted' decides under 'strict'"):
+        audit(["No."], labeler=Strict(), policy="broad")
+    with pytest.raises(ValueError, match="no policy 'lax'"):
+        audit(["No."], labeler=Scripted(), policy="lax")

@@ -15,7 +15,7 @@ from demur.report.evaluation import evaluation_markdown, evaluation_text
 from demur.stats.metrics import Confusion
 from demur.studies.evaluation import Evaluation, evaluate
 from demur.taxonomy import Taxonomy
-from demur.verdict import Verdict
+from demur.verdict import Policy, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -231,3 +231,32 @@ def test_text_columns_are_aligned() -> None:
         line for line in evaluation_text(evaluated()).splitlines() if line.startswith(("precision", "Brier score"))
     ]
     assert len({line.index("0.") for line in lines}) == 1
+
+
+@pytest.mark.parametrize(("policy", "right"), [("strict", 5), ("standard", 3), ("broad", 3)])
+def test_truth_and_verdicts_are_counted_under_the_same_policy(policy: str, right: int) -> None:
+    """Five scored rows: the partial one, missed, and the partial verdict on an answer, are right under `strict`."""
+    # standard: truth + + + - -, verdicts + + - - +, 3 of 5; strict: truth + + - - -, verdicts + + - - -, 5 of 5.
+    evaluation = evaluate(Scripted(VERDICTS), ROWS, TAXONOMY, policy=policy, resamples=20)
+    assert evaluation.gate.accuracy.value == right / 5
+    assert evaluation.policy is Policy(policy)
+
+
+def test_strict_leaves_out_what_is_not_known_and_what_nobody_gives() -> None:
+    """A row of one bit may refuse in part: 2 of 3 rows are measured; P(refuses) is no P(refuses in full)."""
+    one_bit = replace(ROWS[0], outcome=None, labels=())
+    rows, verdicts = [one_bit, ROWS[0], ROWS[3]], (refused("privacy"), refused("privacy"), Verdict("none", 0.1))
+    strict = evaluate(Scripted(verdicts), rows, TAXONOMY, policy="strict", resamples=20)
+    assert (strict.gate.accuracy.n, strict.gate.accuracy.value) == (2, 1.0)
+    assert math.isnan(strict.gate.auroc.value)
+    assert math.isnan(strict.gate.calibration_error.value)
+    standard = evaluate(Scripted(verdicts), rows, TAXONOMY, resamples=20)
+    assert (standard.gate.accuracy.n, standard.gate.auroc.value) == (3, 1.0)
+
+
+def test_a_policy_that_is_not_the_usual_one_is_named_in_the_report() -> None:
+    """With what it does to the figures; the usual one needs no word. Programs always read it."""
+    for policy in Policy:
+        evaluation = evaluate(Scripted(VERDICTS), ROWS, TAXONOMY, policy=policy, resamples=20)
+        assert (f"Policy {policy}" in evaluation_text(evaluation)) is (policy is not Policy.standard)
+        assert json.loads(json.dumps(evaluation.to_json()))["policy"] == policy.value

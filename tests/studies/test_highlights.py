@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from demur.conversation import Conversation, Turn
 from demur.errors import RowError
-from demur.studies.examples import excerpt
 from demur.studies.highlights import BORDERLINE, BROKEN_ROWS, DOUBTFUL, SUREST, Highlights
 from demur.studies.wordings import KEPT_WORDINGS, Wordings, wording
-from demur.verdict import Verdict
+from demur.verdict import Evidence, Verdict
 
 KEYS = ("privacy", "skill_level")
 
@@ -111,23 +111,25 @@ def test_highlights_at_different_thresholds_do_not_add_up() -> None:
         Highlights(threshold=0.5) + Highlights(threshold=0.6)
 
 
-def test_an_excerpt_leaves_out_the_middle_and_keeps_its_length() -> None:
-    """A reply of a megabyte is cut to the limit, and begins and ends as it did."""
-    cut = excerpt("begin" + "x" * 1_000_000 + "end", 100)
-    assert len(cut) == 100
-    assert cut.startswith("begin")
-    assert cut.endswith("end")
-    assert " … " in cut
+def test_an_example_keeps_its_evidence_as_a_span_of_its_excerpt() -> None:
+    """The sentence stands in the middle of 2,000 characters, is shown all the same, and goes through JSON."""
+    reply = "word " * 200 + "I won't do that. " + "more " * 200
+    talk, verdict = _judged(0, 0.9, reply=reply)
+    found = _highlights((talk, replace(verdict, evidence=Evidence(1_000, 1_016, 0.8))))
+    example = found.surest["privacy"][0]
+    assert example.evidence is not None
+    assert example.reply[example.evidence.start : example.evidence.end] == "I won't do that."
+    assert example.evidence.score == 0.8
+    assert len(example.reply) <= 480
+    assert Highlights.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
-def test_an_excerpt_cuts_between_words() -> None:
-    """Of 97 characters beside the mark, 67 begin it and 30 end it; the words cut through are left out."""
-    assert excerpt("refusal " * 100, 100) == " ".join(["refusal"] * 8) + " … " + " ".join(["refusal"] * 3)
-
-
-def test_an_excerpt_holds_no_control_characters() -> None:
-    """An escape sequence must not reach a terminal; newlines and tabs may stay."""
-    assert excerpt("a\x1b[2Jb\r\nc\td\x00", 100) == "a\ufffd[2Jb\nc\td\ufffd"
+def test_evidence_changes_no_excerpt_that_shows_it_already() -> None:
+    """The first sentence stands in every excerpt."""
+    talk, verdict = _judged(0, 0.9, reply="I won't. " + "more " * 200)
+    marked = _highlights((talk, replace(verdict, evidence=Evidence(0, 8, 0.8)))).surest["privacy"][0]
+    assert marked.reply == _highlights((talk, verdict)).surest["privacy"][0].reply
+    assert marked.evidence == Evidence(0, 8, 0.8)
 
 
 @pytest.mark.parametrize(

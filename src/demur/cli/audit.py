@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,11 @@ def audit(
         list[str] | None, typer.Option(help="Column of a part, as part=column (prompt=question). Repeatable.")
     ] = None,
     turns: Annotated[Turns, typer.Option(help="Judge the last assistant turn of a row, or all.")] = Turns.last,
+    policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
+    evidence: Annotated[
+        bool, typer.Option(help="Find the sentence that carries each refusal: one more pass over their sentences.")
+    ] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run into this folder was.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")] = False,
@@ -61,7 +66,7 @@ def audit(
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = _fields([] if field is None else field)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy)
     from demur.api import audit as run
 
     console = Console(stderr=True)
@@ -145,7 +150,8 @@ def _print_summary(found: Audit, out: Path) -> None:
     for layout, n_files in found.layouts.items():
         print(f"read as {layout}" + (f" ({n_files} files)" if n_files > 1 else ""))
     low, high = found.interval
-    finding = f"{found.refusals:,} refusals: {found.share:.1%} ({low:.1%} to {high:.1%})"
+    policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
+    finding = f"{found.refusals:,} refusals: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"
     print(f"{found.rows:,} replies, {finding if found.why_not_scored is None else found.why_not_scored}")
     if found.composition.scored and found.composition.unscored:
         print("unscored: " + ", ".join(f"{reason} {count:,}" for reason, count in found.composition.unscored.items()))

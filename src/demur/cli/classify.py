@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Verdict
+    from demur.verdict import Evidence, Verdict
 
 __all__ = ["classify"]
 
 # Kinds shown beside the main one.
 _N_SHOWN = 3
+_SENTENCE_CHARACTERS = 300
 
 
 def classify(
@@ -35,14 +38,15 @@ def classify(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
     conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True, policy=policy)
     (verdict,) = analyzer.label([conversation])
     found = as_dict(verdict, analyzer.taxonomy)
-    print(json.dumps(found, ensure_ascii=False) if as_json else _lines(verdict, analyzer.taxonomy))
+    print(json.dumps(found, ensure_ascii=False) if as_json else _lines(conversation, verdict, analyzer.taxonomy))
 
 
 def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
@@ -74,6 +78,8 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
     is_known = not math.isnan(verdict.refusal_probability)
     return {
         "verdict": verdict.outcome,
+        "policy": verdict.policy,
+        "is_refusal": verdict.is_refusal,
         "refusal_probability": round(verdict.refusal_probability, 6) if is_known else None,
         "category": verdict.category,
         "group": verdict.group,
@@ -83,17 +89,29 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
             for key, probability in zip(taxonomy.keys, verdict.category_probabilities, strict=False)
         },
         "unscored_reason": verdict.unscored_reason,
+        "evidence": None if verdict.evidence is None else asdict(verdict.evidence),
     }
 
 
-def _lines(verdict: Verdict, taxonomy: Taxonomy) -> str:
+def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy) -> str:
     if not verdict.is_scored:
         return f"unscored: {verdict.unscored_reason}"
-    lines = [f"{verdict.outcome:<8} P(refusal) = {verdict.refusal_probability:.3f}"]
+    uncounted = ", no refusal under policy strict" if verdict.outcome == "partial" and not verdict.is_refusal else ""
+    lines = [f"{verdict.outcome:<8} P(refusal) = {verdict.refusal_probability:.3f}{uncounted}"]
     if verdict.category is not None:
         by_kind = dict(zip(taxonomy.keys, verdict.category_probabilities, strict=True))
         others = sorted(set(by_kind) - {verdict.category}, key=lambda key: -by_kind[key])[:_N_SHOWN]
         for key in (verdict.category, *others):
             mark = "*" if key == verdict.category else " "
             lines.append(f"{mark} {taxonomy[key].name} ({taxonomy.group_of(key)}): {by_kind[key]:.3f}")
+    if verdict.evidence is not None:
+        lines.append(_sentence(conversation.reply, verdict.evidence))
     return "\n".join(lines)
+
+
+def _sentence(reply: str, evidence: Evidence) -> str:
+    """Show the sentence as an excerpt, for it may hold anything."""
+    from demur.studies.excerpts import excerpt
+
+    sentence = " ".join(excerpt(reply[evidence.start : evidence.end], _SENTENCE_CHARACTERS).split())
+    return f"sentence {evidence.score:.3f}: {sentence}"

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from demur.cli.options import EncoderName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,6 +54,7 @@ def evaluate(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
 ) -> None:
     """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
@@ -60,10 +62,10 @@ def evaluate(
     from demur.report.evaluation import evaluation_markdown, evaluation_text
     from demur.studies.evaluation import evaluate as measure
 
-    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold)
+    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy)
     by_id = read_texts([] if texts is None else texts)
     rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
-    found = measure(_Watched(measured, len(rows)), rows, kinds, resamples=resamples)
+    found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
     if as_json:
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
     else:
@@ -87,10 +89,15 @@ class _Watched:
 
 
 def _labeler(
-    name: LabelerName, weights: Path | None, encoder: str | None, taxonomy: Path | None, threshold: float | None
+    name: LabelerName,
+    weights: Path | None,
+    encoder: str | None,
+    taxonomy: Path | None,
+    threshold: float | None,
+    policy: Policy,
 ) -> tuple[Labeler, Taxonomy]:
     if name is LabelerName.demur:
-        analyzer = open_analyzer(weights, encoder, taxonomy, threshold)
+        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy)
         return analyzer, analyzer.taxonomy
     from demur.labelers.keywords import KeywordLabeler
     from demur.taxonomy import Taxonomy

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from demur.verdict import Policy
+
 if TYPE_CHECKING:
     from demur.labelers.classifier import Analyzer
 
 __all__ = [
     "DataFolder",
     "EncoderName",
+    "PolicyName",
     "TaxonomyFile",
     "Threshold",
     "WeightsFolder",
@@ -35,9 +38,24 @@ Threshold = Annotated[
     typer.Option("--threshold", help="Probability from which a reply refuses; 0.5 with the shipped weights."),
 ]
 
+PolicyName = Annotated[
+    Policy,
+    typer.Option(
+        "--policy",
+        help="What counts as a refusal. strict: refusals in full. standard: in full or in part. broad: also safe "
+        "answers in place of what was asked, by a proxy: from half of the fitted threshold on, or from --threshold on.",
+    ),
+]
+
 
 def open_analyzer(
-    weights: Path | None, encoder: str | None, taxonomy: Path | None, threshold: float | None = None
+    weights: Path | None,
+    encoder: str | None,
+    taxonomy: Path | None,
+    threshold: float | None = None,
+    *,
+    evidence: bool = False,
+    policy: Policy = Policy.standard,
 ) -> Analyzer:
     """Load the analyzer that the options ask for."""
     quiet_libraries()
@@ -48,7 +66,7 @@ def open_analyzer(
     if threshold is not None and not 0 <= threshold <= 1:
         message = f"{threshold} is not a probability; give a number from 0 to 1"
         raise typer.BadParameter(message, param_hint="--threshold")
-    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy)
+    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy, evidence=evidence, policy=policy)
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
     return analyzer

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from demur.data.intake import as_conversations
 from demur.data.rendering import Renderer
+from demur.labelers.evidence import evidence_of
 from demur.model.runtime import Engine, TorchEngine, infer
 from demur.model.weights import Weights
 from demur.stats.prevalence import OperatingPoint
 from demur.taxonomy import Taxonomy
-from demur.verdict import Thresholds, Verdict, decide
+from demur.verdict import Policy, Thresholds, Verdict, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from demur.conversation import Conversation
+    from demur.model.runtime import Probabilities
 
 __all__ = ["Analyzer"]
 
@@ -28,21 +31,33 @@ _WINDOW = 512
 class Analyzer:
     """Give verdicts with a gate and a category head on one small encoder."""
 
-    def __init__(self, weights: Weights, *, thresholds: Thresholds | None = None, engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        *,
+        thresholds: Thresholds | None = None,
+        engine: Engine | None = None,
+        evidence: bool = False,
+        policy: str = Policy.standard,
+    ) -> None:
         """Take loaded weights; `load` is the usual door.
 
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
-            thresholds: Where probabilities become decisions; None for the fitted ones.
+            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             engine: What runs the network; None for torch.
+            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            policy: What counts as a refusal: `strict`, `standard` or `broad`.
         """
         self._manifest = weights.manifest
         self._encoder = weights.encoder
         self._tokenizer = weights.tokenizer
         self._engine = TorchEngine(weights.network) if engine is None else engine
+        self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
         self.taxonomy = weights.taxonomy
-        self.thresholds = weights.thresholds if thresholds is None else thresholds
+        self.policy = Policy(policy)
+        self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
 
     @classmethod
     def load(
@@ -52,6 +67,8 @@ class Analyzer:
         encoder: str | None = None,
         taxonomy: str | Path | Taxonomy | None = None,
         thresholds: Thresholds | None = None,
+        evidence: bool = False,
+        policy: str = Policy.standard,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
 
@@ -59,7 +76,9 @@ class Analyzer:
             weights: A folder that `demur train` wrote.
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
-            thresholds: Where probabilities become decisions; None for the fitted ones.
+            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
+            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            policy: What counts as a refusal: `strict`, `standard` or `broad`.
 
         Raises:
             WeightsError: Weights or encoder are missing, damaged, or do not belong together.
@@ -68,7 +87,8 @@ class Analyzer:
         if not isinstance(taxonomy, Taxonomy):
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
-        return cls(Weights.load(folder, taxonomy=taxonomy, encoder=encoder), thresholds=thresholds)
+        loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
+        return cls(loaded, thresholds=thresholds, evidence=evidence, policy=policy)
 
     @property
     def name(self) -> str:
@@ -76,7 +96,7 @@ class Analyzer:
         return "demur"
 
     def describe(self) -> dict[str, Any]:
-        """Return what identifies this analyzer: weights, encoder, engine, window."""
+        """Return what identifies this analyzer: weights, encoder, engine, window, evidence."""
         return {
             "name": self.name,
             "weights_sha256": self._manifest.tensors_sha256,
@@ -84,10 +104,14 @@ class Analyzer:
             "encoder_sha256": self._encoder.sha256,
             "engine": self._engine.name,
             "max_tokens": self._manifest.max_tokens,
+            "evidence": self._with_evidence,
         }
 
     def operating_point(self, threshold: float) -> OperatingPoint | None:
-        """Count hits and errors at a threshold on the rows that training held out; None where there are none."""
+        """Count hits and errors at a threshold on the rows that training held out; None where there are none.
+
+        These rows are known to refuse, in full or in part, or not to: the point is that of the policy `standard`.
+        """
         refusals, compliances = (self._manifest.held_out.get(name, []) for name in ("refusal", "compliance"))
         if not refusals or not compliances:
             return None
@@ -121,8 +145,26 @@ class Analyzer:
         judged = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
         if not judged:
             return verdicts
-        texts = self._renderer.texts([conversations[i] for i in judged])
-        found = infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
+        found = self._infer([conversations[i] for i in judged])
         for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
-            verdicts[i] = decide(refusal, partial, kinds, taxonomy=self.taxonomy, thresholds=self.thresholds)
-        return verdicts
+            verdicts[i] = decide(
+                refusal, partial, kinds, taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy
+            )
+        return self._explained(conversations, verdicts) if self._with_evidence else verdicts
+
+    def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
+        texts = self._renderer.texts(conversations)
+        return infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
+
+    def _explained(self, conversations: Sequence[Conversation], verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Give each reply that refuses, whether or not it counts, its evidence."""
+        refusals = [i for i, verdict in enumerate(verdicts) if verdict.outcome in ("full", "partial")]
+        found = evidence_of(
+            [conversations[i] for i in refusals],
+            [verdicts[i].refusal_probability for i in refusals],
+            lambda reduced: self._infer(reduced).refusal.tolist(),
+        )
+        explained = list(verdicts)
+        for i, evidence in zip(refusals, found, strict=True):
+            explained[i] = replace(verdicts[i], evidence=evidence)
+        return explained

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.verdict import Policy
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -18,6 +20,11 @@ Table = tuple[str, list[Row]]
 
 _FIGURE_HEADER = ("figure", "value", "95 % interval", "n")
 _N_CONFUSIONS = 10
+_POLICIES = {
+    Policy.strict: " Policy strict: refusals in part count as none, and there is no probability of refusing in full.",
+    Policy.standard: "",
+    Policy.broad: " Policy broad, against the labels of standard: safe answers that it counts stand here as errors.",
+}
 
 
 def evaluation_markdown(evaluation: Evaluation) -> str:
@@ -46,7 +53,7 @@ def _summary(evaluation: Evaluation) -> str:
     unscored = f"{evaluation.rows - evaluation.scored} unscored" + (f" ({reasons})" if reasons else "")
     return (
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
-        "Unscored rows are in no figure. Intervals resample whole requests."
+        f"Unscored rows are in no figure. Intervals resample whole requests.{_POLICIES[evaluation.policy]}"
     )
 
 

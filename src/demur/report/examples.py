@@ -19,11 +19,26 @@ __all__ = ["Kind", "Shown", "borderline", "kinds"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Keep one reply as it is shown: where it stands, what was asked, what was replied."""
+    """Keep one reply as it is shown.
+
+    Attributes:
+        place: Where it stands, and how sure the labeler is of it.
+        request: What was asked.
+        before: What was replied, up to the sentence that carries the refusal; all of it where none is known.
+        evidence: That sentence, or nothing.
+        after: What was replied after it.
+    """
 
     place: str
     request: str
-    reply: str
+    before: str
+    evidence: str = ""
+    after: str = ""
+
+    @property
+    def reply(self) -> str:
+        """Return what was replied."""
+        return self.before + self.evidence + self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +99,8 @@ def _shown(example: Example, audit: Audit, *, with_outcome: bool = False) -> Sho
     outcome = {"full": "refuses", "partial": "refuses in part", "none": "does not refuse"}.get(example.outcome, "")
     if with_outcome or example.outcome == "partial":
         parts.append(outcome)
-    return Shown(" · ".join(parts), example.request, example.reply)
+    if example.evidence is None:
+        return Shown(" · ".join(parts), example.request, example.reply)
+    start, end, text = example.evidence.start, example.evidence.end, example.reply
+    parts.append(f"marked sentence {probability(example.evidence.score)}")
+    return Shown(" · ".join(parts), example.request, text[:start], text[start:end], text[end:])

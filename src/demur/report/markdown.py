@@ -78,6 +78,8 @@ def _replies(audit: Audit) -> Iterator[str]:
     found = kinds(audit)
     if not found:
         yield "There is no refusal to show."
+    else:
+        yield words.examples_note(audit)
     for kind in found:
         yield from _kind(kind)
     if near := borderline(audit):
@@ -116,6 +118,8 @@ def _rest(audit: Audit) -> Iterator[str]:
 def _shown(replies: Sequence[Shown]) -> str:
     return "\n".join(
         f"- {one.place}\n  - Request: {escaped(one.request) or 'none'}\n  - Reply: {escaped(one.reply)}"
+        # A line of its own: emphasis inside of the reply breaks where no space stands around it, as in Chinese.
+        + (f"\n  - Marked: {escaped(one.evidence)}" if one.evidence not in ("", one.reply) else "")
         for one in replies
     )
 

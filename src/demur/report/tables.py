@@ -144,6 +144,7 @@ def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
         *((("Read as", layouts),) if layouts else ()),
         ("Model", _listed({key: _short(value) for key, value in manifest["model"].items()})),
         ("Taxonomy", f"{taxonomy['name']} {taxonomy['version']}, fingerprint {_short(taxonomy['fingerprint'])}"),
+        ("Policy", str(manifest["policy"])),
         ("Thresholds", "none" if thresholds is None else _listed(thresholds)),
         ("Options", _listed(given)),
         ("Demur", str(manifest["demur"])),

@@ -6,13 +6,29 @@ from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.stats.composition import Interval
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
-__all__ = ["correction", "headline", "pairs_sentence", "raw_note", "unscored_note", "wordings_note"]
+__all__ = [
+    "correction",
+    "examples_note",
+    "headline",
+    "pairs_sentence",
+    "raw_note",
+    "unscored_note",
+    "wordings_note",
+]
 
 _NOT_INDEPENDENT = " Replies of one row are not independent: the interval is somewhat too narrow."
+
+_POLICIES = {
+    Policy.strict: ", which does not count (policy strict)",
+    Policy.standard: "",
+    Policy.broad: ", safe answers in place of what was asked among them as far as a low threshold finds them "
+    "(policy broad)",
+}
 
 
 def headline(audit: Audit) -> str:
@@ -20,7 +36,7 @@ def headline(audit: Audit) -> str:
     found = audit.composition
     if not found.scored:
         return "No reply could be judged, so there is no share to report."
-    parts = f"{count(found.full)} in full, {count(found.partial)} in part"
+    parts = f"{count(found.full)} in full, {count(found.partial)} in part{_POLICIES[audit.policy]}"
     unscored = found.rows - found.scored
     left_out = f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and count nowhere" if unscored else ""
     scored = with_noun(found.scored, "scored reply", "scored replies")
@@ -56,6 +72,17 @@ def pairs_sentence(audit: Audit) -> str:
     return (
         f"Of {with_noun(pairs.total, 'pair')}, {count(pairs.chosen_only)} prefer a refusal to an answer, and "
         f"{count(pairs.rejected_only)} prefer an answer to a refusal."
+    )
+
+
+def examples_note(audit: Audit) -> str:
+    """Say what the examples are, and what is marked in them where something is."""
+    note = "The surest refusals of each kind, and a few that are less sure; long texts are cut in the middle."
+    if not any(one.evidence for examples in audit.highlights.surest.values() for one in examples):
+        return note
+    return (
+        f"{note} Marked is the sentence that refuses most surely when it is read as the whole reply, with the "
+        "probability that it does: it explains the verdict and does not prove it."
     )
 
 

@@ -70,18 +70,19 @@ class Composition:
     """Keep the counts of many verdicts; they add up with `+` and go to and from JSON without loss.
 
     Scored replies are those that could be judged; every share is one of scored replies, or of refusals where it says
-    so, and never of the unscored. By category and by group, the counts add up to the refusals: whatever was not named
-    stands under `unnamed`, the last entry.
+    so, and never of the unscored. Refusals are the replies that count as such under the policy of their verdicts. By
+    category and by group, the counts add up to them: whatever was not named stands under `unnamed`, the last entry.
 
     Attributes:
         fingerprint: Of the taxonomy that the verdicts are in.
         full: Replies that refuse in full.
-        partial: Replies that refuse in part.
+        partial: Replies that refuse in part, whether or not they count as refusals.
         none: Replies that do not refuse.
         category_counts: Refusals by main kind: every key of the taxonomy in its order, then `unnamed`.
         group_counts: Refusals by group: every group in its order, then `unnamed`.
         unscored: Replies that could not be judged, by reason.
-        expected_refusals: Sum of the calibrated probabilities of refusal over the scored replies that have one.
+        expected_refusals: Sum of the calibrated probabilities of refusal, in full or in part whatever the policy, over
+            the scored replies that have one.
         with_probability: Number of those replies.
     """
 
@@ -152,13 +153,13 @@ class Composition:
 
     @property
     def refusals(self) -> int:
-        """Return the number of replies that refuse, in full or in part."""
-        return self.full + self.partial
+        """Return the number of replies that count as refusals: under `standard`, those in full or in part."""
+        return sum(self.category_counts.values())
 
     @property
     def scored(self) -> int:
         """Return the number of replies that could be judged."""
-        return self.refusals + self.none
+        return self.full + self.partial + self.none
 
     @property
     def rows(self) -> int:

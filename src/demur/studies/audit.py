@@ -18,6 +18,7 @@ from demur.studies.inputs import ReadingOptions, open_input
 from demur.studies.progress import Progress
 from demur.studies.run import CHUNK, Run
 from demur.taxonomy import Taxonomy
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Progress", "audit"]
 
-_FORMAT = 1
+_FORMAT = 2
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 
 
@@ -46,6 +47,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     layout: str | None = None,
     fields: Mapping[str, str] | None = None,
     turns: Turns = "last",
+    policy: str | None = None,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -66,6 +68,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
+        policy: What counts as a refusal: `strict`, `standard` or `broad`; None for the labeler's own, if it has one, or
+            else `standard`.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
@@ -77,7 +81,9 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
         TypeError: What is given as data is neither the name of a source nor several conversations.
+        ValueError: There is no such policy, or the labeler has another.
     """
+    counted = Policy.of(labeler, policy)
     if taxonomy is None:
         own = getattr(labeler, "taxonomy", None)
         taxonomy = own if isinstance(own, Taxonomy) else Taxonomy.load()
@@ -85,10 +91,10 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     opened = open_input(source, options, on_layout)
     folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
     try:
-        manifest = _manifest(opened, labeler, taxonomy, options)
+        manifest = _manifest(opened, labeler, taxonomy, counted, options)
         folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
         if not folder.is_finished:
-            Run(opened, labeler, taxonomy, folder, strict, progress).complete()
+            Run(opened, labeler, taxonomy, folder, counted, strict, progress).complete()
         found = open_audit(folder.path, taxonomy)
     except BaseException as error:
         if out is None:
@@ -101,7 +107,9 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     return found
 
 
-def _manifest(opened: Input, labeler: Labeler, taxonomy: Taxonomy, options: ReadingOptions) -> dict[str, Any]:
+def _manifest(
+    opened: Input, labeler: Labeler, taxonomy: Taxonomy, policy: Policy, options: ReadingOptions
+) -> dict[str, Any]:
     """Return all that decides the outcome: what is equal here gives equal bytes."""
     describe = getattr(labeler, "describe", None)
     thresholds = getattr(labeler, "thresholds", None)
@@ -111,6 +119,7 @@ def _manifest(opened: Input, labeler: Labeler, taxonomy: Taxonomy, options: Read
         "source": {"name": opened.name, "fingerprint": opened.fingerprint()},
         "model": describe() if callable(describe) else {"name": labeler.name},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
+        "policy": policy,
         "thresholds": asdict(thresholds) if is_dataclass(thresholds) and not isinstance(thresholds, type) else None,
         "options": {**asdict(options), "chunk": CHUNK},
     }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from demur.stats.composition import UNNAMED
 from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics, Resamples
-from demur.verdict import main_kind
+from demur.verdict import Policy, main_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +33,10 @@ class Evaluation:
 
     Attributes:
         labeler: Name of the labeler.
+        policy: What counts as a refusal, in truth and in the verdicts. Under `strict`, rows of which it is not known
+            whether they refuse in full are in no figure of the gate, and no figure rests on probabilities, which are
+            those of refusing in full or in part. Under `broad`, the truth is that of `standard`: no label says where
+            an answer stands in place of what was asked: each one that is found counts as an error.
         rows: All rows given, whatever is known of them.
         clusters: Different requests among them; the intervals resample these.
         unscored: Rows that the labeler could not judge, by reason.
@@ -48,6 +52,7 @@ class Evaluation:
     """
 
     labeler: str
+    policy: Policy
     rows: int
     clusters: int
     unscored: Mapping[str, int]
@@ -73,7 +78,13 @@ class Evaluation:
 
 
 def evaluate(
-    labeler: Labeler, rows: Sequence[Labelled], taxonomy: Taxonomy, *, resamples: int = 1000, seed: int = 0
+    labeler: Labeler,
+    rows: Sequence[Labelled],
+    taxonomy: Taxonomy,
+    *,
+    policy: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> Evaluation:
     """Label the rows and measure the verdicts.
 
@@ -81,13 +92,16 @@ def evaluate(
         labeler: What is measured.
         rows: Conversations with what is known of their replies.
         taxonomy: Of the rows and of the labeler.
+        policy: What counts as a refusal; None for the labeler's own, if it has one, or else `standard`.
         resamples: Draws of whole requests behind each interval.
         seed: Of those draws: the same rows, verdicts and seed give the same intervals.
 
     Raises:
-        ValueError: The labeler gives more or fewer verdicts than there are rows.
+        ValueError: The labeler gives more or fewer verdicts than there are rows, or decides under another policy.
     """
-    verdicts = list(labeler.label(row.conversation for row in rows))
+    counted = Policy.of(labeler, policy)
+    verdicts = [verdict.under(counted) for verdict in labeler.label(row.conversation for row in rows)]
+    rows = [replace(row, is_refusal=_truth(row, counted)) for row in rows]
     scored = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict.is_scored]
     gated = [(row, verdict) for row, verdict in scored if row.is_refusal is not None]
     kinds = [(row, verdict) for row, verdict in gated if row.is_refusal and row.labels and row.is_agreed]
@@ -95,6 +109,7 @@ def evaluate(
     draw = _Draw(resamples, seed)
     return Evaluation(
         labeler=labeler.name,
+        policy=counted,
         rows=len(rows),
         clusters=len(set(_clusters(rows))),
         unscored=dict(sorted(Counter(v.unscored_reason for v in verdicts if v.unscored_reason is not None).items())),
@@ -121,6 +136,13 @@ class _Draw:
         return Resamples.of(_clusters([row for row, _ in pairs]), number=self.number, generator=generator)
 
 
+def _truth(row: Labelled, policy: Policy) -> bool | None:
+    """Tell whether a row counts as a refusal; None where that is not known."""
+    if policy is Policy.strict and row.is_refusal:
+        return None if row.outcome is None else policy.counts(row.outcome)
+    return row.is_refusal
+
+
 def _clusters(rows: Sequence[Labelled]) -> list[str | int]:
     """Name each row's cluster: its request without case and spacing; a row without a request stands alone."""
     requests = [" ".join(row.conversation.request.casefold().split()) for row in rows]
@@ -130,8 +152,13 @@ def _clusters(rows: Sequence[Labelled]) -> list[str | int]:
 def _gate(pairs: Pairs, draw: _Draw) -> GateMetrics:
     truth = np.array([row.is_refusal for row, _ in pairs], dtype=np.bool_)
     called = np.array([verdict.is_refusal for _, verdict in pairs], dtype=np.bool_)
-    probability = np.array([verdict.refusal_probability for _, verdict in pairs], dtype=np.float64)
+    probability = np.array([_probability(verdict) for _, verdict in pairs], dtype=np.float64)
     return GateMetrics.of(truth, called, probability, draw(pairs))
+
+
+def _probability(verdict: Verdict) -> float:
+    """Return the probability that the verdict counts as a refusal; under `strict`, nobody gives one."""
+    return math.nan if verdict.policy is Policy.strict else verdict.refusal_probability
 
 
 def _families(pairs: Pairs, draw: _Draw) -> dict[str, Estimate]:

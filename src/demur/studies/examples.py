@@ -1,11 +1,13 @@
-"""Keep single replies in excerpt: short enough to show, and safe to write anywhere."""
+"""Keep single replies in excerpt, for whoever wants to read some."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
+
+from demur.studies.excerpts import excerpt, excerpt_around
+from demur.verdict import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,33 +16,11 @@ if TYPE_CHECKING:
     from demur.errors import RowError
     from demur.verdict import Outcome, Verdict
 
-__all__ = ["BrokenSample", "Example", "excerpt"]
+__all__ = ["BrokenSample", "Example"]
 
 _REQUEST_CHARACTERS = 280
 _REPLY_CHARACTERS = 480
-_HEAD_SHARE = 0.7
 _NUMBERS = ("refusal_probability", "category_probability")
-# A word that the cut goes through is left out, unless it is no word but a wall of characters.
-_LAST_WORD = re.compile(r"\s+\S{0,20}$")
-_FIRST_WORD = re.compile(r"^\S{0,20}\s+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def excerpt(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters: the middle is left out, and what no file can hold is replaced.
-
-    Example:
-        >>> excerpt("I'm sorry, but I cannot help you with that one.", 30)
-        "I'm sorry, but I … one."
-    """
-    stripped = text.strip()
-    if len(stripped) > limit:
-        head = int((limit - 3) * _HEAD_SHARE)
-        tail = limit - 3 - head
-        stripped = f"{_LAST_WORD.sub('', stripped[:head])} … {_FIRST_WORD.sub('', stripped[len(stripped) - tail :])}"
-    # Lone surrogates cannot be written as UTF-8, and control characters may steer the terminal that shows them.
-    printable = stripped.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", printable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +37,7 @@ class Example:
         category: The main kind, or None.
         refusal_probability: P(the reply refuses); nan where the labeler has none.
         category_probability: P(the main kind | the reply refuses); nan where the labeler has none.
+        evidence: The sentence that carries the refusal, as a span of the excerpt `reply`; None where there is none.
     """
 
     row_id: int
@@ -68,6 +49,7 @@ class Example:
     category: str | None
     refusal_probability: float
     category_probability: float
+    evidence: Evidence | None = None
 
     @property
     def probability(self) -> float:
@@ -76,17 +58,19 @@ class Example:
 
     @classmethod
     def of(cls, conversation: Conversation, verdict: Verdict, category_probability: float) -> Self:
-        """Cut the excerpts of one judged conversation."""
+        """Cut the excerpts of one judged conversation; that of the reply shows the evidence."""
+        reply, evidence = _with_evidence(conversation.reply, verdict.evidence)
         return cls(
             row_id=conversation.row_id,
             side=conversation.side,
             turn=conversation.turn,
             request=excerpt(conversation.request, _REQUEST_CHARACTERS),
-            reply=excerpt(conversation.reply, _REPLY_CHARACTERS),
+            reply=reply,
             outcome=verdict.outcome,
             category=verdict.category,
             refusal_probability=verdict.refusal_probability,
             category_probability=category_probability,
+            evidence=evidence,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -97,7 +81,16 @@ class Example:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_json` returned."""
         read: dict[str, Any] = {key: math.nan if key in _NUMBERS and data[key] is None else data[key] for key in data}
-        return cls(**read)
+        stored = data["evidence"]
+        return cls(**{**read, "evidence": None if stored is None else Evidence(**stored)})
+
+
+def _with_evidence(reply: str, evidence: Evidence | None) -> tuple[str, Evidence | None]:
+    """Return the excerpt of a reply and the evidence as a span of it."""
+    if evidence is None:
+        return excerpt(reply, _REPLY_CHARACTERS), None
+    text, place = excerpt_around(reply, _REPLY_CHARACTERS, (evidence.start, evidence.end))
+    return text, None if place is None else Evidence(*place, evidence.score)
 
 
 @dataclass(frozen=True, slots=True)

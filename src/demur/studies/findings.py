@@ -13,6 +13,7 @@ from demur.studies.folder import AuditFolder
 from demur.studies.shards import read_tally
 from demur.studies.writing import read_object
 from demur.taxonomy import Taxonomy
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Audit:
         path: Folder of the results.
         taxonomy: What the verdicts are in.
         tally: Counts and highlights.
-        manifest: What was audited and how: source, model, taxonomy, thresholds, options.
+        manifest: What was audited and how: source, model, taxonomy, policy, thresholds, options.
         layouts: Number of files by the layout that they were read in.
         operating_point: How often the labeler errs, as known from labelled replies; None where it is not known.
     """
@@ -71,6 +72,11 @@ class Audit:
         return str(self.manifest["model"]["name"])
 
     @property
+    def policy(self) -> Policy:
+        """Return what counts as a refusal."""
+        return Policy(self.manifest["policy"])
+
+    @property
     def threshold(self) -> float | None:
         """Return the probability from which a reply refuses; None where the labeler has none."""
         return self.tally.highlights.threshold
@@ -82,7 +88,7 @@ class Audit:
 
     @property
     def refusals(self) -> int:
-        """Return the number of replies that refuse, in full or in part."""
+        """Return the number of replies that count as refusals under the policy."""
         return self.composition.refusals
 
     @property
@@ -115,6 +121,8 @@ class Audit:
     def why_not_corrected(self) -> str | None:
         """Say why there is no corrected share; None where there is one."""
         corrected = self.corrected
+        if corrected is None and self.policy.not_corrected is not None:
+            return self.policy.not_corrected
         return f"the error rates of {self.labeler!r} are not known" if corrected is None else corrected.undefined
 
     @property

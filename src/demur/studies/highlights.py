@@ -70,8 +70,8 @@ class Highlights:
         scored = [(talk, verdict) for talk, verdict in judged if verdict.is_scored]
         examples = [Example.of(talk, verdict, _own(verdict, keys)) for talk, verdict in scored]
         by_kind: dict[str, list[Example]] = {}
-        for one in examples:
-            if one.outcome != "none":
+        for one, (_, verdict) in zip(examples, scored, strict=True):
+            if verdict.is_refusal:
                 by_kind.setdefault(UNNAMED if one.category is None else one.category, []).append(one)
         return cls(
             threshold,

@@ -12,7 +12,7 @@ from demur.studies.progress import Meter
 from demur.studies.summary import summary
 from demur.studies.tally import Judged, Tally
 from demur.studies.writing import read_object, write_json
-from demur.verdict import Thresholds, Verdict
+from demur.verdict import Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +37,7 @@ class Run:
     labeler: Labeler
     taxonomy: Taxonomy
     folder: AuditFolder
+    policy: Policy
     strict: bool
     progress: Callable[[Progress], None] | None
 
@@ -76,8 +77,9 @@ class Run:
             if verdict is None:
                 message = f"labeler {self.labeler.name!r} gave too few verdicts; it must give one for each conversation"
                 raise ValueError(message)
-            meter.count(verdict)
-            yield Judged(item, verdict)
+            counted = verdict.under(self.policy)
+            meter.count(counted)
+            yield Judged(item, counted)
 
     def _finish(self, tally: Tally) -> None:
         """Put the results in place; composition.json comes last, so that it stands for all of them."""
@@ -90,7 +92,8 @@ class Run:
 
     def _operating_point(self) -> OperatingPoint | None:
         find = getattr(self.labeler, "operating_point", None)
-        if not callable(find) or self._threshold is None:
+        # Errors under another policy are not those that were counted.
+        if not callable(find) or self._threshold is None or self.policy.not_corrected is not None:
             return None
         found = find(self._threshold)
         return found if isinstance(found, OperatingPoint) else None

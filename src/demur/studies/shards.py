@@ -29,6 +29,8 @@ _PART = re.compile(r"part-\d{6,}\.(?:parquet|json)(?:\.tmp)?")
 def schema(keys: Sequence[str]) -> pa.Schema:
     """Return the columns of `verdicts.parquet`; each category has one of its own, P(kind | the reply refuses).
 
+    Evidence counts the characters of the reply as it was judged, reasoning set apart.
+
     Raises:
         TaxonomyError: A category is named like one of the other columns.
     """
@@ -47,6 +49,9 @@ def schema(keys: Sequence[str]) -> pa.Schema:
             *kinds,
             pa.field("unscored_reason", pa.string()),
             pa.field("further", pa.list_(pa.string())),
+            pa.field("evidence_start", pa.int64()),
+            pa.field("evidence_end", pa.int64()),
+            pa.field("evidence_score", pa.float64()),
         ]
     )
     if len(set(columns.names)) < len(columns.names):
@@ -153,6 +158,7 @@ def _table(judged: Sequence[Judged], keys: Sequence[str]) -> pa.Table:
 
 def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
     item, verdict = judged
+    evidence = verdict.evidence
     kinds: Sequence[float | None] = verdict.category_probabilities or (None,) * len(keys)
     return {
         "row_id": item.row_id if isinstance(item, Conversation) else item.position,
@@ -165,4 +171,7 @@ def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
         **dict(zip(keys, kinds, strict=True)),
         "unscored_reason": verdict.unscored_reason,
         "further": list(verdict.further),
+        "evidence_start": None if evidence is None else evidence.start,
+        "evidence_end": None if evidence is None else evidence.end,
+        "evidence_score": None if evidence is None else evidence.score,
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from demur.stats.prevalence import corrected_share
 from demur.studies.tally import BINS
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,14 +38,14 @@ def summary(
     return {
         **_counted(counts),
         "expected_share": _number(counts.expected_share),
-        "corrected": _corrected(counts, at),
+        "corrected": _corrected(counts, at, Policy(manifest["policy"])),
         "unscored": dict(counts.unscored),
         "by_side": {side: _counted(of_side) for side, of_side in tally.sides.items()},
         "pairs": asdict(tally.pairs),
         "probabilities": {"bins": BINS, "counts": list(tally.probabilities)},
         "broken_rows": [asdict(sample) for sample in tally.highlights.broken],
         "source": {**manifest["source"], "layouts": dict(sorted(layouts.items()))},
-        **{key: manifest[key] for key in ("model", "taxonomy", "thresholds", "options", "demur")},
+        **{key: manifest[key] for key in ("model", "taxonomy", "policy", "thresholds", "options", "demur")},
     }
 
 
@@ -74,9 +75,10 @@ def _part(of_scored: Share, of_refusals: Share) -> dict[str, Any]:
     }
 
 
-def _corrected(counts: Composition, at: OperatingPoint | None) -> dict[str, Any]:
+def _corrected(counts: Composition, at: OperatingPoint | None, policy: Policy) -> dict[str, Any]:
     if at is None:
-        why = "the labeler's error rates are not known"
+        unknown = "the labeler's error rates are not known"
+        why = unknown if policy.not_corrected is None else policy.not_corrected
         return {"share": None, "interval": [None, None], "method": None, "why_not": why, "operating_point": None}
     found = corrected_share(counts.refusals, counts.scored, at)
     return {
