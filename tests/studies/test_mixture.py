@@ -114,7 +114,7 @@ def test_what_no_folder_has_is_named(tmp_path: Path, taxonomy: Taxonomy) -> None
     with pytest.raises(SourceError, match=r"no file at 'none\.jsonl' in .*--data"):
         mix(recipe(Source("none.jsonl")), taxonomy, folders=[tmp_path])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match=r"folder 'empty' holds no \.jsonl file"):
+    with pytest.raises(SourceError, match=r"no \.jsonl file below '.*empty'"):
         mix(recipe(Source("empty")), taxonomy, folders=[tmp_path])
 
 

@@ -162,6 +162,8 @@ class _Bench:
             lesson = Lesson.of(recipe, self.taxonomy, folders=self.folders, view=view)
             return _Seen(self._frozen(lesson), view)
         weights = self.out / "weights" / cell.name
+        # A cell without figures is computed anew: weights that lie there may be of another recipe.
+        (weights / "manifest.json").unlink(missing_ok=True)
         train_recipe(
             recipe, weights, folders=self.folders, taxonomy=self.taxonomy, encoder=self.encoder, view=view, **callbacks
         )
