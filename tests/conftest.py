@@ -40,11 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Set what libraries read on import: where the hub's cache is, and how many threads there are."""
+    """Set where caches are, which libraries read on import, and how many threads there are."""
     global _cache  # noqa: PLW0603  # pytest's hooks have no other place for it
-    _outside.update({name: os.environ.pop(name) for name in list(os.environ) if name.startswith("HF_")})
+    _outside.update({name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("HF_", "DEMUR_"))})
     _cache = tempfile.mkdtemp(prefix="demur-tests-")
     os.environ["HF_HOME"] = _cache
+    os.environ["DEMUR_CACHE"] = _cache
     # On models this small, a second thread only waits for the first; tests run side by side instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -54,6 +55,7 @@ def pytest_unconfigure() -> None:
     """Give the environment back as it was."""
     shutil.rmtree(_cache, ignore_errors=True)
     os.environ.pop("HF_HOME", None)
+    os.environ.pop("DEMUR_CACHE", None)
     os.environ.update(_outside)
 
 

@@ -8,6 +8,7 @@
     ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
+    ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
     └── OutputError        the place for results cannot be used
 
 A message says what was met, where (file, row), and what would be right. The command line prints it without a traceback.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 __all__ = [
     "DemurError",
+    "EngineError",
     "LayoutError",
     "OutputError",
     "RecipeError",
@@ -71,6 +73,10 @@ class WeightsError(DemurError):
 
 class TrainingError(DemurError):
     """Say that training cannot start or continue with the data and settings given."""
+
+
+class EngineError(DemurError):
+    """Say that an inference engine is not installed, cannot be built, or does not agree with fp32."""
 
 
 class OutputError(DemurError):

@@ -33,6 +33,7 @@ class Fixed:
     """Answer every text alike."""
 
     name = "fixed"
+    n_streams = 1
 
     def __init__(self, refusal: float, partial: float, kinds: list[float]) -> None:
         """Take the one answer."""

@@ -10,7 +10,20 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import (
+    EncoderName,
+    EngineOption,
+    Exact,
+    PolicyName,
+    Runtime,
+    TaxonomyFile,
+    Threshold,
+    WeightsFolder,
+    Workers,
+    open_analyzer,
+    say,
+)
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -63,14 +76,18 @@ def audit(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    engine: EngineOption = EngineName.auto,
+    exact: Exact = False,
+    workers: Workers = None,
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = _fields([] if field is None else field)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy)
+    runtime = _runtime(engine, workers, source=source, limit=limit, exact=exact, resumed=out if resume else None)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy, runtime=runtime)
     from demur.api import audit as run
 
     console = Console(stderr=True)
-    _say(console, _model_line(analyzer, weights))
+    say(console, _model_line(analyzer, weights))
     with _progress(console) as progress:
         found = run(
             source, labeler=analyzer, out=out, limit=limit, layout=layout, fields=fields, turns=turns.value,
@@ -80,6 +97,22 @@ def audit(
     _print_summary(found, out)
     if found.why_not_scored is not None:
         raise typer.Exit(1)
+
+
+def _runtime(
+    engine: EngineName, workers: int | None, *, source: str, limit: int | None, exact: bool, resumed: Path | None
+) -> Runtime:
+    """Read the options; what `auto` chose once is what an audit goes on with."""
+    from demur.model.runtime.choice import FEW_TEXTS
+    from demur.studies.folder import AuditFolder
+    from demur.studies.inputs import rows_up_to
+
+    if engine is EngineName.auto and not exact:
+        recorded = None if resumed is None else AuditFolder(resumed).engine
+        if recorded is not None:
+            return Runtime(EngineName.recorded(recorded), workers)
+        return Runtime(engine, workers, rows_up_to(source, FEW_TEXTS if limit is None else min(limit, FEW_TEXTS)))
+    return Runtime.of(engine, workers, exact=exact)
 
 
 def _fields(pairs: list[str]) -> dict[str, str]:
@@ -127,7 +160,7 @@ def _layout_display(console: Console) -> Callable[[str, str], None]:
     def show(file: str, layout: str) -> None:
         if layout not in told:
             told.add(layout)
-            _say(console, f"{file}: read as {layout}")
+            say(console, f"{file}: read as {layout}")
 
     return show
 
@@ -139,11 +172,6 @@ def _model_line(analyzer: Analyzer, weights: Path | None) -> str:
     encoder = f"{EMBEDDED} ({_EMBEDDED_MODEL})" if found["encoder"] == EMBEDDED else found["encoder"]
     folder = "shipped" if weights is None else str(weights)
     return f"encoder: {encoder}; weights: {folder} ({found['weights_sha256'][:_DIGEST]})"
-
-
-def _say(console: Console, line: str) -> None:
-    """Print one line as it is, above the bar where there is one."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_summary(found: Audit, out: Path) -> None:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import (
+    EncoderName,
+    EngineOption,
+    Exact,
+    PolicyName,
+    Runtime,
+    TaxonomyFile,
+    Threshold,
+    WeightsFolder,
+    Workers,
+    open_analyzer,
+)
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -40,10 +52,14 @@ def classify(
     taxonomy: TaxonomyFile = None,
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
+    engine: EngineOption = EngineName.auto,
+    exact: Exact = False,
+    workers: Workers = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
     conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True, policy=policy)
+    runtime = Runtime.of(engine, workers, exact=exact, n_texts=1)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True, policy=policy, runtime=runtime)
     (verdict,) = analyzer.label([conversation])
     found = as_dict(verdict, analyzer.taxonomy)
     print(json.dumps(found, ensure_ascii=False) if as_json else _lines(conversation, verdict, analyzer.taxonomy))

@@ -12,7 +12,19 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import (
+    EncoderName,
+    EngineOption,
+    Exact,
+    PolicyName,
+    Runtime,
+    TaxonomyFile,
+    Threshold,
+    WeightsFolder,
+    Workers,
+    open_analyzer,
+)
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -56,13 +68,17 @@ def evaluate(
     taxonomy: TaxonomyFile = None,
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
+    engine: EngineOption = EngineName.torch,
+    exact: Exact = False,
+    workers: Workers = None,
 ) -> None:
     """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
     from demur.data.labelled import read_labelled, read_texts
     from demur.report.evaluation import evaluation_markdown, evaluation_text
     from demur.studies.evaluation import evaluate as measure
 
-    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy)
+    runtime = Runtime.of(engine, workers, exact=exact)
+    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy, runtime)
     by_id = read_texts([] if texts is None else texts)
     rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
     found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
@@ -95,9 +111,10 @@ def _labeler(
     taxonomy: Path | None,
     threshold: float | None,
     policy: Policy,
+    runtime: Runtime,
 ) -> tuple[Labeler, Taxonomy]:
     if name is LabelerName.demur:
-        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy)
+        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, runtime=runtime)
         return analyzer, analyzer.taxonomy
     from demur.labelers.keywords import KeywordLabeler
     from demur.taxonomy import Taxonomy

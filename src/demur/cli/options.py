@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
+from rich.console import Console
 
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -15,12 +18,17 @@ if TYPE_CHECKING:
 __all__ = [
     "DataFolder",
     "EncoderName",
+    "EngineOption",
+    "Exact",
     "PolicyName",
+    "Runtime",
     "TaxonomyFile",
     "Threshold",
     "WeightsFolder",
+    "Workers",
     "open_analyzer",
     "quiet_libraries",
+    "say",
 ]
 
 WeightsFolder = Annotated[
@@ -46,6 +54,42 @@ PolicyName = Annotated[
         "answers in place of what was asked, by a proxy: from half of the fitted threshold on, or from --threshold on.",
     ),
 ]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine",
+        help="What runs the network. torch: in fp32. auto: the fastest that is installed and decides as fp32 does. All "
+        "but torch are built at first use, in a minute or so; auto builds none for less than 1,000 rows.",
+    ),
+]
+Exact = Annotated[bool, typer.Option("--exact", help="Judge in fp32, with torch.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Cores to use; by default all that this process may use."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Say what runs the network, on how many cores.
+
+    Attributes:
+        engine: What was asked for.
+        n_threads: Cores to use; None for all that this process may use.
+        n_texts: How many texts there are, where that is known.
+    """
+
+    engine: EngineName = EngineName.torch
+    n_threads: int | None = None
+    n_texts: int | None = None
+
+    @classmethod
+    def of(cls, engine: EngineName, workers: int | None, *, exact: bool, n_texts: int | None = None) -> Self:
+        """Read the options, of which `--exact` goes with no other engine than torch."""
+        if exact and engine not in (EngineName.auto, EngineName.torch):
+            message = f"--exact judges in fp32, with torch; leave it out, or --engine {engine}"
+            raise typer.BadParameter(message, param_hint="--exact")
+        return cls(EngineName.torch if exact else engine, workers, n_texts)
 
 
 def open_analyzer(
@@ -56,25 +100,46 @@ def open_analyzer(
     *,
     evidence: bool = False,
     policy: Policy = Policy.standard,
+    runtime: Runtime | None = None,
 ) -> Analyzer:
-    """Load the analyzer that the options ask for."""
-    quiet_libraries()
+    """Load the analyzer that the options ask for, and say on standard error what runs it."""
+    runtime = Runtime() if runtime is None else runtime
+    quiet_libraries(n_threads=runtime.n_threads)
     from dataclasses import replace
 
     from demur.labelers.classifier import Analyzer
+    from demur.model.runtime.choice import open_engine
+    from demur.model.weights import Weights
+    from demur.taxonomy import Taxonomy
 
     if threshold is not None and not 0 <= threshold <= 1:
         message = f"{threshold} is not a probability; give a number from 0 to 1"
         raise typer.BadParameter(message, param_hint="--threshold")
-    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy, evidence=evidence, policy=policy)
+    console = Console(stderr=True)
+    loaded = Weights.load(weights, taxonomy=Taxonomy.load(taxonomy), encoder=encoder)
+    engine = open_engine(
+        runtime.engine,
+        loaded,
+        n_threads=runtime.n_threads,
+        n_texts=runtime.n_texts,
+        say=lambda line: say(console, line),
+    )
+    analyzer = Analyzer(loaded, engine=engine, evidence=evidence, policy=policy)
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
     return analyzer
 
 
-def quiet_libraries() -> None:
-    """Keep the progress bars and reports of libraries out of ours."""
+def say(console: Console, line: str) -> None:
+    """Print one line as it is, above the bar where there is one."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def quiet_libraries(*, n_threads: int | None = None) -> None:
+    """Keep the progress bars and reports of libraries out of ours, and the tokenizer to its cores."""
     import os
 
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    if n_threads is not None:
+        os.environ["RAYON_NUM_THREADS"] = str(n_threads)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 from demur.data.intake import as_conversations
 from demur.data.rendering import Renderer
 from demur.labelers.evidence import evidence_of
+from demur.model.engine_names import EngineName
 from demur.model.runtime import Engine, TorchEngine, infer
+from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
 from demur.stats.prevalence import OperatingPoint
 from demur.taxonomy import Taxonomy
@@ -45,7 +47,7 @@ class Analyzer:
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
-            engine: What runs the network; None for torch.
+            engine: What runs the network; None for torch in fp32.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
         """
@@ -69,6 +71,7 @@ class Analyzer:
         thresholds: Thresholds | None = None,
         evidence: bool = False,
         policy: str = Policy.standard,
+        engine: str = EngineName.torch,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
 
@@ -79,8 +82,11 @@ class Analyzer:
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
+            engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
+                that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or so.
 
         Raises:
+            EngineError: There is no such engine, its extra is not installed, or it does not decide as fp32 does.
             WeightsError: Weights or encoder are missing, damaged, or do not belong together.
             TaxonomyError: The taxonomy file is missing or damaged.
         """
@@ -88,7 +94,8 @@ class Analyzer:
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
-        return cls(loaded, thresholds=thresholds, evidence=evidence, policy=policy)
+        opened = None if engine == EngineName.torch else open_engine(engine, loaded)
+        return cls(loaded, thresholds=thresholds, engine=opened, evidence=evidence, policy=policy)
 
     @property
     def name(self) -> str:

@@ -58,6 +58,16 @@ class AuditFolder:
         """Tell whether the audit in it came to its end."""
         return self.composition.is_file()
 
+    @property
+    def engine(self) -> str | None:
+        """Return the engine that the audit in it was begun with; None where none is recorded."""
+        try:
+            model = read_object(self.manifest).get("model")
+        except OutputError:
+            return None
+        engine = model.get("engine") if isinstance(model, dict) else None
+        return engine if isinstance(engine, str) else None
+
     def shards(self, taxonomy: Taxonomy) -> Shards:
         """Return the finished chunks of an audit under way."""
         return Shards(self._shards, taxonomy)
