@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from demur.errors import EngineError
-from demur.model.runtime import Probabilities, TorchEngine
+from demur.model.runtime import Probabilities, TorchEngine, building
 from demur.model.runtime.building import built, find_built
 from demur.model.runtime.makers import Maker
 from demur.model.runtime.quantisation import PLAIN, Setting
@@ -71,7 +71,7 @@ class Making:
 @pytest.fixture(autouse=True)
 def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write no graph: its export needs packages that may not be installed."""
-    monkeypatch.setattr("demur.model.runtime.building.export_graph", lambda _, path: path.touch())
+    monkeypatch.setattr(building, "export_graph", lambda _, path: path.touch())
 
 
 def test_the_boldest_setting_that_agrees_is_kept(loaded_weights: Weights, few_texts: FrozenTexts) -> None:
@@ -89,7 +89,10 @@ def test_the_manifest_says_what_was_tried(loaded_weights: Weights) -> None:
     """Settings with their counts, what it was built for, and no graph is left beside it."""
     found = built(Making(bent=("bold",)).maker(), loaded_weights)
     manifest = json.loads((found.folder / "engine.json").read_text(encoding="utf-8"))
-    assert [(tried["setting"], tried["parity"]["gate_flips"]) for tried in manifest["tried"]] == [("bold", 24), ("careful", 0)]
+    assert [(tried["setting"], tried["parity"]["gate_flips"]) for tried in manifest["tried"]] == [
+        ("bold", 24),
+        ("careful", 0),
+    ]
     assert manifest["identity"]["weights"] == loaded_weights.manifest.tensors_sha256
     assert "torch" in manifest["identity"]["versions"]
     assert sorted(path.name for path in found.folder.iterdir()) == ["engine.json", "model"]
@@ -105,7 +108,8 @@ def test_it_is_built_once(loaded_weights: Weights) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"tensors_sha256": "0" * 64}, {"max_tokens": 100}, {"thresholds": {"refusal": 0.4}}, {"low_rank_scale": 9.0}]
+    "change",
+    [{"tensors_sha256": "0" * 64}, {"max_tokens": 100}, {"thresholds": {"refusal": 0.4}}, {"low_rank_scale": 9.0}],
 )
 def test_other_weights_are_built_anew(loaded_weights: Weights, change: dict[str, object]) -> None:
     """By all of the manifest that decides verdicts."""

@@ -53,7 +53,12 @@ def test_threads_are_set_where_they_are_given(loaded_weights: Weights) -> None:
 
 @pytest.mark.parametrize(
     ("instructions", "expected"),
-    [({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx512_bf16": False, "avx2": True}, False), ({}, False)],
+    [
+        ({"avx512_bf16": True}, True),
+        ({"amx_bf16": True}, True),
+        ({"avx512_bf16": False, "avx2": True}, False),
+        ({}, False),
+    ],
 )
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU decides")
 def test_bf16_is_quick_where_the_processor_has_it(

@@ -162,17 +162,19 @@ class _Work:
         weights = self.weights
         return windowed(texts, tokenizer=weights.tokenizer, max_tokens=weights.manifest.max_tokens)
 
+    def _export(self, graph: Path, calibration: Sequence[Sequence[int]]) -> None:
+        from demur.model.runtime.smoothing import smoothed
+
+        export_graph(smoothed(self.weights.network, calibration), graph)
+
     def _boldest(
         self, folder: Path, texts: Sequence[Sequence[int]], exact: Probabilities
     ) -> tuple[Engine, list[dict[str, Any]]]:
         """Try settings until one decides as fp32 does; return the last one's engine, and how each did."""
-        from demur.model.runtime.lean import LeanNetwork
-        from demur.model.runtime.smoothing import smoothed
-
         maker, tried, graph = self.maker, [], folder / "graph.onnx"
         calibration = self._tokens(frozen_texts().calibration)
         if maker.write is not None:
-            export_graph(smoothed(LeanNetwork(self.weights.network).cpu(), calibration), graph)
+            self._export(graph, calibration)
         for setting in maker.settings:
             if maker.write is not None:
                 maker.write(graph, folder, setting, calibration)

@@ -93,7 +93,10 @@ def quantise_for_openvino(graph: Path, path: Path, *, setting: Setting, tokens: 
                 model_type=nncf.ModelType.TRANSFORMER,
                 subset_size=len(tokens),
                 ignored_scope=nncf.IgnoredScope(names=kept),
-                advanced_parameters=nncf.AdvancedQuantizationParameters(smooth_quant_alphas=_NOT_AGAIN),
+                # The graph comes smoothed.
+                advanced_parameters=nncf.AdvancedQuantizationParameters(
+                    smooth_quant_alphas=nncf.AdvancedSmoothQuantParameters(convolution=-1, matmul=-1)
+                ),
             )
     openvino.save_model(model, str(path), compress_to_fp16=False)
 

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from demur.model.runtime.batching import length_batches, padded
+from demur.model.runtime.lean import LeanNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from demur.model.runtime.lean import LeanNetwork
+    from demur.model.network import RefusalNetwork
 
 __all__ = ["smoothed"]
 
@@ -33,7 +34,7 @@ class _Smoothed(nn.Module):
     def __init__(self, linear: nn.Linear, scale: Tensor) -> None:
         super().__init__()
         self.inverse = nn.Parameter(1 / scale)
-        self.linear = copy.deepcopy(linear)
+        self.linear = linear
         self.linear.weight.mul_(scale)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -41,25 +42,27 @@ class _Smoothed(nn.Module):
 
 
 @torch.no_grad()
-def smoothed(lean: LeanNetwork, tokens: Sequence[Sequence[int]]) -> LeanNetwork:
-    """Return a network that computes the same, its inner layers smoothed: s = max|x|^α / max|W|^(1-α) by channel.
+def smoothed(network: RefusalNetwork, tokens: Sequence[Sequence[int]]) -> LeanNetwork:
+    """Return a network on the CPU that computes the same, all but its last layer smoothed.
+
+    Each input channel x of a layer is divided, and its weights W multiplied, by s = max|x|^α / max|W|^(1-α).
 
     Args:
-        lean: Left as it is.
+        network: Left as it is.
         tokens: Tokenised texts on which the ranges of activations are found.
     """
-    ranges = _ranges(lean, tokens)
-    whole = copy.deepcopy(lean)
-    for name, reach in ranges.items():
+    lean = copy.deepcopy(LeanNetwork(network)).cpu()
+    linears = {name: module for name, module in lean.layers.named_modules() if isinstance(module, nn.Linear)}
+    ranges = _ranges(lean, linears, tokens)
+    for name, linear in linears.items():
         parent, _, child = name.rpartition(".")
-        linear = whole.layers.get_submodule(name)
         weight = linear.weight.abs().amax(0).clamp_min(_LEAST)
-        scale = reach.clamp_min(_LEAST) ** _SHARE / weight ** (1 - _SHARE)
-        setattr(whole.layers.get_submodule(parent), child, _Smoothed(linear, scale))
-    return whole
+        scale = ranges[name].clamp_min(_LEAST) ** _SHARE / weight ** (1 - _SHARE)
+        setattr(lean.layers.get_submodule(parent), child, _Smoothed(linear, scale))
+    return lean
 
 
-def _ranges(lean: LeanNetwork, tokens: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+def _ranges(lean: LeanNetwork, linears: Mapping[str, nn.Linear], tokens: Sequence[Sequence[int]]) -> dict[str, Tensor]:
     """Return how far the inputs of each linear layer reach, by channel; padding counts too, and reaches no further."""
     found: dict[str, Tensor] = {}
 
@@ -70,7 +73,6 @@ def _ranges(lean: LeanNetwork, tokens: Sequence[Sequence[int]]) -> dict[str, Ten
 
         return watch
 
-    linears = {name: module for name, module in lean.layers.named_modules() if isinstance(module, nn.Linear)}
     hooks = [module.register_forward_pre_hook(watching(name)) for name, module in linears.items()]
     for batch in length_batches([len(ids) for ids in tokens], budget=_BUDGET):
         lean(*(torch.from_numpy(array) for array in padded([tokens[i] for i in batch])))
