@@ -383,6 +383,11 @@ def test_an_ablation_writes_a_table_and_the_command_that_makes_it(
     code, again, errors = demur(*words, "--resamples", "5")
     assert (code, again) == (0, printed)
     assert "cell" not in errors
+    quick = ("--seed", "66", "--only", "frozen", "--share", "0.9", "--out", tmp_path / "quick")
+    code, printed, errors = demur(*words, "--resamples", "5", *quick)
+    assert code == 0, errors
+    assert "cell 1 of 1: frozen encoder, seed 66" in errors
+    assert "--share 0.9" in printed
 
 
 def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:
