@@ -17,10 +17,8 @@ __all__ = [
     "LowRankLinear",
     "PooledHead",
     "RefusalNetwork",
-    "SharedDropout",
     "add_low_rank",
     "merge_low_rank",
-    "share_dropout",
 ]
 
 GATE_LABELS = ("Non-refusal", "Refusal")
@@ -185,33 +183,6 @@ class LowRankLinear(nn.Module):
         """Map `(…, in_features)` to `(…, out_features)`."""
         update = nn.functional.linear(nn.functional.linear(self.dropout(inputs), self.down), self.up)
         return self.base(inputs) + self.scale * update  # type: ignore[no-any-return]  # nn.Module returns Any
-
-
-class SharedDropout(nn.Module):
-    """Leave out the same features at every position of a text (Gal & Ghahramani 2016, variational dropout).
-
-    Drawing a mask for each position took half of a training step on a CPU; this draws one for each text.
-    """
-
-    def __init__(self, p: float) -> None:
-        """Set the share of the features that training leaves out."""
-        super().__init__()
-        self.p = p
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Map `(batch, tokens, width)` to the same shape."""
-        if not self.training or self.p == 0:
-            return inputs
-        mask = torch.full_like(inputs[:, :1], 1 - self.p).bernoulli_()
-        return inputs * mask.div_(1 - self.p)
-
-
-def share_dropout(encoder: nn.Module) -> None:
-    """Put `SharedDropout` of the same share in the place of each of the encoder's own dropouts."""
-    for name, module in list(encoder.named_modules()):
-        if isinstance(module, nn.Dropout):
-            parent, _, child = name.rpartition(".")
-            setattr(encoder.get_submodule(parent), child, SharedDropout(module.p))
 
 
 def add_low_rank(encoder: nn.Module, rank: int, *, scale: float = 2.0, dropout: float = 0.0) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from demur.errors import OutputError, TrainingError
 from demur.model.encoders import Encoder, sha256_of
-from demur.model.network import RefusalNetwork, add_low_rank, share_dropout
+from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
 from demur.studies.held_out import calibrate, held_out_probabilities, thresholds
@@ -175,7 +175,6 @@ def _fresh(encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings) -> 
         add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale, dropout=settings.low_rank_dropout)
     else:
         network.encoder.embeddings.requires_grad_(requires_grad=False)
-    share_dropout(network.encoder)
     if torch.cuda.is_available():
         return network.to("cuda")
     if settings.max_tokens <= _SHORT_WINDOW:
