@@ -8,7 +8,8 @@ import math
 
 import pytest
 
-from demur.stats.composition import UNNAMED, Composition, Share
+from demur.stats.composition import UNNAMED, Composition
+from demur.stats.shares import Share
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy, Verdict
 

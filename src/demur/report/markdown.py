@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from demur.report import tables, words
 from demur.report.examples import borderline, kinds
 from demur.report.numbers import NOT_AVAILABLE, percent
-from demur.stats.composition import Interval
+from demur.stats.shares import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from demur.stats.composition import Composition, Share
+    from demur.stats.composition import Composition
+    from demur.stats.shares import Share
     from demur.studies.findings import Audit
 
 __all__ = ["category_order", "composition_plot", "group_colors", "groups_plot", "probability_plot", "sides_plot"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.report.plots import category_order
-from demur.stats.composition import UNNAMED, Share
+from demur.stats.composition import UNNAMED
+from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from demur.studies.findings import Audit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
-from demur.stats.composition import Interval
+from demur.stats.shares import Interval
 from demur.verdict import Policy
 
 if TYPE_CHECKING:

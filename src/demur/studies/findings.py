@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from demur.stats.composition import Composition, Interval, Share
+    from demur.stats.composition import Composition
     from demur.stats.prevalence import CorrectedShare
+    from demur.stats.shares import Interval, Share
     from demur.studies.highlights import Highlights
     from demur.studies.tally import Tally
 

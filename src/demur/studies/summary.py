@@ -13,8 +13,9 @@ from demur.verdict import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from demur.stats.composition import Composition, Share
+    from demur.stats.composition import Composition
     from demur.stats.prevalence import OperatingPoint
+    from demur.stats.shares import Share
     from demur.studies.tally import Tally
 
 __all__ = ["summary"]
