@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from demur.kinds import main_kind
 from demur.stats.composition import UNNAMED
 from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics, Resamples
-from demur.verdict import Policy, main_kind
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
