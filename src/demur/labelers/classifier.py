@@ -194,8 +194,8 @@ def _category_sets(scores: Sequence[float] | None, coverage: Coverage) -> Catego
     require_coverage(stated)
     if scores is None:
         message = (
-            f"coverage {stated!r}, but these weights are older than sets of kinds: nothing in them says how probable true "
-            "kinds are on held-out rows; train again with `demur train`, or ask for no coverage"
+            f"coverage {stated!r}, but these weights are older than sets of kinds: nothing says how probable the true "
+            "kinds of held-out rows are; train again with `demur train`, or ask for no coverage"
         )
         raise WeightsError(message)
     return CategorySets.of(scores, stated)

@@ -53,6 +53,7 @@ def render_markdown(audit: Audit) -> str:
         "Each refusal counts once, under its main kind. Intervals are 95%, of sampling alone.",
         _table(tables.group_table(audit)),
         _table(_with_bars(audit)),
+        *filter(None, [words.resolutions(audit)]),
         *_sides(audit),
         *_replies(audit),
         *_rest(audit),

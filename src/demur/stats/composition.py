@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from demur.kinds import RESOLUTIONS
 from demur.stats.shares import Share
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Composition:
         none: Replies that do not refuse.
         category_counts: Refusals by main kind: every key of the taxonomy in its order, then `unnamed`.
         group_counts: Refusals by group: every group in its order, then `unnamed`.
+        resolution_counts: Refusals that have a set of kinds, by what it resolves to: `kind`, `group`, `undetermined`.
         unscored: Replies that could not be judged, by reason.
         expected_refusals: Sum of the calibrated probabilities of refusal, in full or in part whatever the policy, over
             the scored replies that have one.
@@ -49,6 +51,7 @@ class Composition:
     none: int
     category_counts: Mapping[str, int]
     group_counts: Mapping[str, int]
+    resolution_counts: Mapping[str, int]
     unscored: Mapping[str, int]
     expected_refusals: float
     with_probability: int
@@ -60,13 +63,14 @@ class Composition:
         Raises:
             ValueError: A verdict names a category or a group that the taxonomy does not have.
         """
-        outcomes, kinds, groups, reasons = (Counter[str]() for _ in range(4))
+        outcomes, kinds, groups, resolutions, reasons = (Counter[str]() for _ in range(5))
         expected, with_probability = 0.0, 0
         for verdict in verdicts:
             outcomes[verdict.outcome] += 1
             if verdict.is_refusal:
                 kinds[UNNAMED if verdict.category is None else verdict.category] += 1
                 groups[_group(verdict, taxonomy)] += 1
+                resolutions[str(verdict.resolution)] += 1
             if verdict.unscored_reason is not None:
                 reasons[verdict.unscored_reason] += 1
             elif not math.isnan(verdict.refusal_probability):
@@ -79,6 +83,7 @@ class Composition:
             none=outcomes["none"],
             category_counts=_in_order(kinds, taxonomy.keys),
             group_counts=_in_order(groups, [group.key for group in taxonomy.groups]),
+            resolution_counts={resolution: resolutions[resolution] for resolution in RESOLUTIONS},
             unscored=dict(sorted(reasons.items())),
             expected_refusals=expected,
             with_probability=with_probability,
@@ -103,6 +108,7 @@ class Composition:
             self.none + other.none,
             _added(self.category_counts, other.category_counts),
             _added(self.group_counts, other.group_counts),
+            _added(self.resolution_counts, other.resolution_counts),
             _added(self.unscored, other.unscored),
             self.expected_refusals + other.expected_refusals,
             self.with_probability + other.with_probability,
@@ -165,6 +171,11 @@ class Composition:
     def by_group_of_refusals(self) -> dict[str, Share]:
         """Return the refusals of each group among the refusals."""
         return _shares(self.group_counts, self.refusals)
+
+    @property
+    def by_resolution(self) -> dict[str, Share]:
+        """Return what the sets of kinds resolve to, among the refusals that have one."""
+        return _shares(self.resolution_counts, sum(self.resolution_counts.values()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts, ready for `json.dumps`; what follows from them is not stored."""
