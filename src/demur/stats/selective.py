@@ -145,7 +145,7 @@ class _Climbed:
         harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, total.max(initial=0) + 1))])
         spread = harmonic[after.astype(np.intp)] - harmonic[before.astype(np.intp)]
         parts = (met - before * self._rates()) * spread + self.errors
-        return np.divide(parts.sum(1), total, out=np.full_like(total, math.nan), where=total > 0)
+        return _divided(parts.sum(1), total, otherwise=math.nan)
 
     def accuracy(self, coverage: float) -> Floats:
         """Compute 1 - E(m)/m with m = ceil(coverage n), (resamples,)."""
@@ -160,10 +160,15 @@ class _Climbed:
 
         inside = wanted - at_step(after - self.counts)
         met = at_step(np.cumsum(self.errors, axis=1) - self.errors) + inside * at_step(self._rates())
-        return 1 - np.divide(met, wanted, out=np.full_like(total, math.nan), where=total > 0)
+        return 1.0 - _divided(met, wanted, otherwise=math.nan)
 
     def _rates(self) -> Floats:
-        return np.divide(self.errors, self.counts, out=np.zeros_like(self.errors), where=self.counts > 0)
+        return _divided(self.errors, self.counts, otherwise=0.0)
+
+
+def _divided(part: Floats, whole: Floats, *, otherwise: float) -> Floats:
+    found: Floats = np.divide(part, whole, out=np.full_like(whole, otherwise), where=whole > 0)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
