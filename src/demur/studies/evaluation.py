@@ -116,7 +116,6 @@ def evaluate(
     scored = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict.is_scored]
     gated = [(row, verdict) for row, verdict in scored if row.is_refusal is not None]
     kinds = [(row, verdict) for row, verdict in gated if row.is_refusal and row.labels and row.is_agreed]
-    others = [(row, verdict) for row, verdict in gated if not row.is_refusal]
     draw = _Draw(resamples, seed)
     return Evaluation(
         labeler=labeler.name,
@@ -131,7 +130,7 @@ def evaluate(
             [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)
         ),
         families=_families(gated, draw),
-        end_to_end=_end_to_end([*kinds, *others] if kinds else [], draw),
+        end_to_end=_end_to_end([*kinds, *(pair for pair in gated if not pair[0].is_refusal)] if kinds else [], draw),
         gate_curve=_gate_curve(gated, draw),
         kind_curve=_kind_curve(kinds, taxonomy, draw),
         sets=_sets(labeler, kinds, taxonomy, draw),
