@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.stats.composition import Share
 from demur.stats.prevalence import OperatingPoint
+from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

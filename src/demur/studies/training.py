@@ -13,7 +13,7 @@ from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
-from demur.studies.held_out import calibrate, held_out_probabilities, thresholds
+from demur.studies.held_out import calibrate, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -143,6 +143,7 @@ def _train(
         thresholds=asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
         held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
+        held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
         training={**_record(lesson, history), **recorded},
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
