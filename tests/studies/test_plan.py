@@ -55,7 +55,7 @@ def test_real_and_synthetic_part_the_sources_between_them() -> None:
         for variant in plan.variants
         if variant.key in ("real", "synthetic")
     )
-    assert synthetic == {"synth/corpus", "synth/robustness.jsonl"}
+    assert synthetic == {"synth/corpus", "synth/robustness.jsonl", "synth/contrasts.jsonl"}
     assert real == {source.path for source in base.sources} - synthetic
 
 

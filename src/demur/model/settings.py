@@ -60,7 +60,7 @@ class TrainingSettings:
     weight_decay: _Factor = 0.01
     rank: _Natural = 32
     low_rank_scale: _Positive = 2.0
-    max_tokens: _Window = 384
+    max_tokens: _Window = 256
     window: _Window = MAX_TOKENS
     low_rank_dropout: _Share = 0.0
     partial_weight: _Factor = 0.5
