@@ -33,8 +33,10 @@ def calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: 
     of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
     truth = np.array([np.argmax(tuning[i].kinds or ()) for i in of_kind], dtype=np.int64)
     known = ~np.isnan(is_partial)
+    # No intercept: it would fit the share of refusals among these rows, which is not that of the user's.
+    two_sided = np.stack([np.zeros_like(gate), gate], axis=1)
     fitted: dict[str, Any] = {
-        "gate": fit_platt(gate, is_refusal),
+        "gate": fit_temperature(two_sided, is_refusal.astype(np.int64)),
         "partial": fit_platt(partial[known], is_partial[known] > 0.5),  # noqa: PLR2004  # as above
         "kinds": fit_temperature(kinds[of_kind], truth),
     }
