@@ -10,7 +10,8 @@ from demur.verdict import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics
+    from demur.stats.metrics import GateMetrics, HeadMetrics
+    from demur.stats.resampling import Estimate
     from demur.studies.evaluation import Evaluation
 
 __all__ = ["evaluation_markdown", "evaluation_text"]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.stats.composition import UNNAMED
-from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics, Resamples
+from demur.stats.metrics import GateMetrics, HeadMetrics
+from demur.stats.resampling import Estimate, Resamples
 from demur.verdict import Policy, main_kind
 
 if TYPE_CHECKING:
