@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["Estimate", "Flags", "Floats", "Resamples", "divide"]
+__all__ = ["Estimate", "Flags", "Floats", "Resamples", "divide", "mean_defined"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -100,6 +100,12 @@ class Resamples:
 def divide(part: Floats, whole: Floats) -> Floats:
     """Divide, with nan where the whole is not positive."""
     return np.divide(part, whole, out=np.full_like(whole, math.nan), where=whole > 0)
+
+
+def mean_defined(figures: Floats) -> Floats:
+    """Average over those figures, (resamples, figures), that are defined; nan where none is."""
+    is_defined = ~np.isnan(figures)
+    return divide(np.where(is_defined, figures, 0.0).sum(1), is_defined.sum(1).astype(np.float64))
 
 
 def _drawn(times: NDArray[np.int64], number: int, generator: np.random.Generator) -> NDArray[np.int32]:
