@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.data.label_fields import annotations_of, conversation_of, kinds_of, label_lines, outcome_of, with_text
 from demur.data.rows import Row
@@ -227,7 +227,7 @@ def _annotation(given: Mapping[str, object], taxonomy: Taxonomy, where: str) -> 
     if labels and outcome in ("none", None):
         message = f"labels {list(labels)!r} beside verdict {outcome!r}; only a refusal has kinds"
         raise RowError(message, where=where)
-    return Annotation(Annotator(name, cast("AnnotatorKind", kind)), outcome, labels, sure)
+    return Annotation(Annotator(name, kind), outcome, labels, sure)
 
 
 def _one_each(annotations: Iterable[Annotation], where: str) -> tuple[Annotation, ...]:

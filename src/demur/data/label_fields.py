@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.data.formats import Opened, json_lines
 from demur.data.rows import Row
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
 
 __all__ = [
+    "OUTCOMES",
     "Outcome",
     "Texts",
     "annotations_of",
@@ -33,6 +34,7 @@ Texts = Mapping[str, object]
 """Messages by row id: the texts of label files that may not carry them."""
 
 Outcome = Literal["full", "partial", "none"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _MESSAGES = named("openai", {"messages": "messages"})
 
 
@@ -61,11 +63,10 @@ def outcome_of(row: Mapping[str, object], where: str) -> Outcome | None:
         RowError: It is another word.
     """
     outcome = row.get("verdict")
-    if outcome is not None and outcome not in get_args(Outcome):
-        known = ", ".join(get_args(Outcome))
-        message = f"verdict {outcome!r}; write one of {known}, or null where it is not known"
+    if outcome is not None and outcome not in OUTCOMES:
+        message = f"verdict {outcome!r}; write one of {', '.join(OUTCOMES)}, or null where it is not known"
         raise RowError(message, where=where)
-    return cast("Outcome | None", outcome)
+    return outcome
 
 
 def flag_of(row: Mapping[str, object], name: str, where: str) -> bool | None:

@@ -127,7 +127,7 @@ def pair_agreement(answers: Answers, *, number: int, seed: int) -> tuple[Pair, .
     places = _pairs(answers.codes.shape[1])
     if not places:
         return ()
-    n = [int(answers.times[_both(answers.codes, first, second)].sum()) for first, second in places]
+    n = [int(answers.times[(answers.codes[:, list(place)] != MISSING).all(axis=1)].sum()) for place in places]
     figures = answers.resamples(number, seed).estimates(
         lambda weights: np.concatenate(pairwise(weights, answers.codes, len(answers.classes)), axis=1), [*n, *n]
     )
@@ -236,7 +236,3 @@ def explained(name: str, share: Estimate, estimate: Estimate, nothing: str) -> C
 
 def _pairs(n: int) -> list[tuple[int, int]]:
     return [(first, second) for first in range(n) for second in range(first + 1, n)]
-
-
-def _both(codes: Codes, first: int, second: int) -> Flags:
-    return (codes[:, first] != MISSING) & (codes[:, second] != MISSING)

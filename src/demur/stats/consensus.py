@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from demur.stats.answers import Answers, Codes
-    from demur.stats.resampling import Flags, Floats
+    from demur.stats.resampling import Flags, Floats, Resamples
 
 __all__ = ["DawidSkene", "Standing", "against_rest", "dawid_skene", "majority", "mean_standing", "why_no_dawid_skene"]
 
@@ -83,20 +83,8 @@ def against_rest(answers: Answers, panel: Sequence[int], *, number: int, seed: i
         number: Draws of items behind each interval.
         seed: Of those draws.
     """
-    resamples, found = answers.resamples(number, seed), []
-    for place in range(answers.codes.shape[1]):
-        codes, asked = _with_rest(answers, panel, place)
-        is_compared = (codes != MISSING).all(axis=1)
-        n = int(answers.times[is_compared].sum())
-        share, kappa = resamples.estimates(
-            lambda weights, codes=codes: np.concatenate(pairwise(weights, codes, len(answers.classes)), axis=1), n
-        )
-        is_alone = (codes[:, 0] != MISSING) & ~asked
-        is_open = (codes[:, 0] != MISSING) & asked & ~is_compared
-        agreement = explained("agreement", share, share, _NO_REST)
-        counts = (int(answers.times[one].sum()) for one in (is_open, is_alone))
-        found.append(Standing(place, agreement, explained("cohen", share, kappa, _NO_REST), *counts))
-    return tuple(found)
+    resamples = answers.resamples(number, seed)
+    return tuple(_standing(answers, panel, place, resamples) for place in range(answers.codes.shape[1]))
 
 
 def mean_standing(answers: Answers, panel: Sequence[int], *, number: int, seed: int) -> Coefficient:
@@ -149,6 +137,22 @@ def dawid_skene(answers: Answers, *, iterations: int = 1000) -> DawidSkene:
     right, given = ((said * factor * times[:, None]).sum((1, 2)) for factor in (posterior, 1.0))
     reliability = np.divide(right, given, out=np.full_like(right, np.nan), where=given > 0)
     return DawidSkene(shares, errors, posterior, reliability, is_converged)
+
+
+def _standing(answers: Answers, panel: Sequence[int], place: int, resamples: Resamples) -> Standing:
+    codes, is_asked = _with_rest(answers, panel, place)
+    is_answered, is_compared = codes[:, 0] != MISSING, (codes != MISSING).all(axis=1)
+    share, kappa = resamples.estimates(
+        lambda weights: np.concatenate(pairwise(weights, codes, len(answers.classes)), axis=1),
+        int(answers.times[is_compared].sum()),
+    )
+    return Standing(
+        annotator=place,
+        agreement=explained("agreement", share, share, _NO_REST),
+        kappa=explained("cohen", share, kappa, _NO_REST),
+        without_majority=int(answers.times[is_answered & is_asked & ~is_compared].sum()),
+        alone=int(answers.times[is_answered & ~is_asked].sum()),
+    )
 
 
 def _expected(shares: Floats, errors: Floats, said: Floats) -> Floats:
