@@ -39,6 +39,8 @@ COEFFICIENTS = ("agreement", "cohen", "fleiss", "alpha", "ac1")
 
 _NO_TWO = "no item has two answers"
 _NO_PAIR = "no item was answered by both"
+_ONE_CLASS = "the answers that are compared are all of one class, so that chance alone agrees always"
+_NO_KAPPA = "no two annotators have a kappa: what both answered is of one class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +216,14 @@ def _measured(
     """Give each figure with its interval, the first one being the share of equal answers."""
     n = int(answers.times[answers.counts.sum(1) > 1].sum())
     found = answers.resamples(number, seed).estimates(figures, n)
-    return tuple(explained(name, found[0], one, _NO_TWO) for name, one in zip(names, found, strict=True))
+    # Any two annotators may have met one class only, though all of them together met more.
+    whys = [_NO_KAPPA if name == "cohen" else _ONE_CLASS for name in names]
+    return tuple(
+        explained(name, found[0], one, _NO_TWO, why) for name, one, why in zip(names, found, whys, strict=True)
+    )
 
 
-def explained(name: str, share: Estimate, estimate: Estimate, nothing: str) -> Coefficient:
+def explained(name: str, share: Estimate, estimate: Estimate, nothing: str, why: str = _ONE_CLASS) -> Coefficient:
     """Take the interval away where all answers are equal, and say why a figure is nan.
 
     Args:
@@ -225,13 +231,13 @@ def explained(name: str, share: Estimate, estimate: Estimate, nothing: str) -> C
         share: The share of equal answers.
         estimate: The figure.
         nothing: Why there is none where it rests on no item.
+        why: Why there is none where it does.
     """
     if share.value == 1.0:
         estimate = replace(estimate, low=math.nan, high=math.nan)
     if not math.isnan(estimate.value):
         return Coefficient(name, estimate)
-    why = nothing if estimate.n == 0 else "all answers are of one class, on which chance alone agrees always"
-    return Coefficient(name, estimate, why)
+    return Coefficient(name, estimate, nothing if estimate.n == 0 else why)
 
 
 def _pairs(n: int) -> list[tuple[int, int]]:

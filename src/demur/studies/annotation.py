@@ -75,7 +75,7 @@ def agree(
         confused=tuple(one for question in (sheet.questions[1], *_with_none(sheet)) for one in confused(question)),
         disputed=disputes[:discuss],
         n_disputed=len(disputes),
-        consensus={question.key: _consensus(question, estimates[question.key]) for question in single},
+        consensus=_consensuses(single, estimates),
         resamples=resamples,
         seed=seed,
     )
@@ -172,6 +172,23 @@ def _reliability(question: Question, found: DawidSkene | str) -> Reliability:
         expected=tuple(found.reliability.tolist()),
         hits=tuple(dict(zip(names, np.diag(errors).tolist(), strict=True)) for errors in found.errors),
     )
+
+
+def _consensuses(
+    questions: Sequence[Question], estimates: Mapping[str, DawidSkene | str]
+) -> dict[str, tuple[Consensus, ...]]:
+    """Return what is said together of each item; a kind only where it is also said that the reply refuses."""
+    said = {question.key: _consensus(question, estimates[question.key]) for question in questions}
+    if "kind" in said:
+        said["kind"] = tuple(
+            Consensus(
+                kind.majority if gate.majority == "refusal" else None,
+                kind.estimated if gate.estimated == "refusal" else None,
+                kind.probability if gate.estimated == "refusal" else math.nan,
+            )
+            for gate, kind in zip(said["gate"], said["kind"], strict=True)
+        )
+    return said
 
 
 def _consensus(question: Question, found: DawidSkene | str) -> tuple[Consensus, ...]:

@@ -57,8 +57,8 @@ class Disputed:
         source: Data set that it came from.
         where: `file:line` of its row.
         disagreement: Mean over pairs of annotators, from 0 to 1; see `disagreement`.
-        request: Excerpt of the last user turn; nothing where the text is not known.
-        reply: Excerpt of the reply; nothing where the text is not known.
+        request: Excerpt of the last user turn; None where the text is not known.
+        reply: Excerpt of the reply; None where the text is not known.
         said: What each annotator said, people first.
     """
 
@@ -66,8 +66,8 @@ class Disputed:
     source: str
     where: str
     disagreement: float
-    request: str
-    reply: str
+    request: str | None
+    reply: str | None
     said: tuple[Annotation, ...]
 
 
@@ -123,7 +123,7 @@ def _disputed(score: float, row: Annotated) -> Disputed:
         source=row.source,
         where=row.where,
         disagreement=score,
-        request="" if talk is None else excerpt(talk.request, _REQUEST_CHARACTERS),
-        reply="" if talk is None else excerpt(talk.reply, _REPLY_CHARACTERS),
+        request=None if talk is None else excerpt(talk.request, _REQUEST_CHARACTERS),
+        reply=None if talk is None else excerpt(talk.reply, _REPLY_CHARACTERS),
         said=tuple(sorted(row.annotations, key=lambda one: one.annotator.place)),
     )

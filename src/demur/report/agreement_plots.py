@@ -1,0 +1,84 @@
+"""Draw who agrees with whom, and which answers are given for one another, as heat maps of figures of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from demur.report.annotator_tables import MOST_IN_MATRIX, answer_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from demur.studies.agreement import Agreement
+
+__all__ = ["confusion_plot", "pairs_plot"]
+
+_CELL = 0.42
+_MARGIN = 2.4
+_LEAST_WIDTH = 5.0
+
+
+def pairs_plot(found: Agreement, question: str = "gate", name: str = "cohen") -> Figure:
+    """Draw a figure of each two annotators; empty where it is undefined.
+
+    Args:
+        found: What was measured.
+        question: `gate`, `outcome`, `group` or `kind`.
+        name: `cohen` for Cohen's kappa, or `agreement`.
+    """
+    square = found.matrix(question, name)
+    label = "Cohen's \N{GREEK SMALL LETTER KAPPA}" if name == "cohen" else "share of equal answers"
+    lowest = square.min(axis=None)
+    # From nothing beyond chance to all alike; below chance, the scale goes on.
+    return _heat_map(square, label, lowest=min(0.0, 0.0 if math.isnan(lowest) else float(lowest)))
+
+
+def confusion_plot(found: Agreement, question: str = "kind") -> Figure:
+    """Draw how often two answers meet on a reply, of the replies that have either of them.
+
+    Args:
+        found: What was measured.
+        question: `kind`, where not to refuse is one more answer, or `outcome`.
+    """
+    import pandas as pd
+
+    met = [one for one in found.confused if one.question == question]
+    order = ("full", "partial", *found.taxonomy.keys, "none")
+    keys = [key for key in order if any(key in (one.first, one.second) for one in met)]
+    names = [answer_name(found, key) for key in keys]
+    square = pd.DataFrame(math.nan, index=names, columns=names)
+    for one in met:
+        first, second = answer_name(found, one.first), answer_name(found, one.second)
+        square.loc[first, second] = square.loc[second, first] = one.share
+    return _heat_map(square, "share of replies with either that have both", highest=None)
+
+
+def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest: float | None = 1.0) -> Figure:
+    import seaborn as sns
+
+    from demur.report.figures import NotebookFigure
+
+    side = _CELL * len(square)
+    figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side + _MARGIN + 1), side + _MARGIN), layout="constrained")
+    axes = figure.add_subplot()
+    sns.heatmap(
+        square,
+        vmin=lowest,
+        vmax=highest,
+        cmap=sns.light_palette("#4b80b4", as_cmap=True),
+        annot=len(square) <= MOST_IN_MATRIX,
+        fmt=".2f",
+        annot_kws={"fontsize": 8.5},
+        linewidths=1,
+        square=True,
+        cbar_kws={"label": label, "shrink": 0.7},
+        ax=axes,
+    )
+    # A name out of the data is no formula.
+    names = [str(name).replace("$", r"\$") for name in square.columns]
+    axes.set_xticklabels(names, rotation=40, ha="right")
+    axes.set_yticklabels(names, rotation=0)
+    axes.tick_params(length=0, labelsize=9)
+    return figure
