@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.annotator_tables import MOST_IN_MATRIX, answer_name
+from demur.report.annotator_tables import answer_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +18,8 @@ __all__ = ["confusion_plot", "pairs_plot"]
 _CELL = 0.42
 _MARGIN = 2.4
 _LEAST_WIDTH = 5.0
+# Up to here, each cell has room for its number, which says more than a scale of colours.
+_MOST_WRITTEN = 20
 
 
 def pairs_plot(found: Agreement, question: str = "gate", name: str = "cohen") -> Figure:
@@ -30,9 +32,9 @@ def pairs_plot(found: Agreement, question: str = "gate", name: str = "cohen") ->
     """
     square = found.matrix(question, name)
     label = "Cohen's \N{GREEK SMALL LETTER KAPPA}" if name == "cohen" else "share of equal answers"
-    lowest = square.min(axis=None)
+    values = [value for row in square.to_numpy().tolist() for value in row if not math.isnan(value)]
     # From nothing beyond chance to all alike; below chance, the scale goes on.
-    return _heat_map(square, label, lowest=min(0.0, 0.0 if math.isnan(lowest) else float(lowest)))
+    return _heat_map(square, label, lowest=min([0.0, *values]))
 
 
 def confusion_plot(found: Agreement, question: str = "kind") -> Figure:
@@ -60,22 +62,23 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
 
     from demur.report.figures import NotebookFigure
 
-    side = _CELL * len(square)
-    figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side + _MARGIN + 1), side + _MARGIN), layout="constrained")
+    side, is_written = _CELL * len(square), len(square) <= _MOST_WRITTEN
+    figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side + _MARGIN), side + _MARGIN), layout="constrained")
     axes = figure.add_subplot()
     sns.heatmap(
         square,
         vmin=lowest,
         vmax=highest,
         cmap=sns.light_palette("#4b80b4", as_cmap=True),
-        annot=len(square) <= MOST_IN_MATRIX,
+        annot=is_written,
         fmt=".2f",
-        annot_kws={"fontsize": 8.5},
-        linewidths=1,
+        annot_kws={"fontsize": 8},
         square=True,
-        cbar_kws={"label": label, "shrink": 0.7},
+        cbar=not is_written,
+        cbar_kws=None if is_written else {"label": label, "shrink": 0.7},
         ax=axes,
     )
+    axes.set_title(label, fontsize=9.5)
     # A name out of the data is no formula.
     names = [str(name).replace("$", r"\$") for name in square.columns]
     axes.set_xticklabels(names, rotation=40, ha="right")

@@ -55,11 +55,11 @@ def pairs_table(found: Agreement) -> Table:
 
 def matrix_table(found: Agreement) -> Table:
     """Return Cohen's kappa on the gate of each two annotators as a square; no rows where that says or fits nothing."""
-    names, square = [str(annotator) for annotator in found.annotators], found.matrix()
+    names, square = [str(annotator) for annotator in found.annotators], found.matrix().to_numpy().tolist()
     # Of two annotators there is one kappa, which stands elsewhere.
     is_shown = 2 < len(names) <= MOST_IN_MATRIX  # noqa: PLR2004
-    rows = tuple((name, *(_short(value) for value in square.loc[name])) for name in names) if is_shown else ()
-    return Table(f"{KAPPA} on whether a reply refuses", ("", *names), rows)
+    rows = tuple((name, *map(_short, values)) for name, values in zip(names, square, strict=True))
+    return Table(f"{KAPPA} on whether a reply refuses", ("", *names), rows if is_shown else ())
 
 
 def confused_table(found: Agreement) -> Table:

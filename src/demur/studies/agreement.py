@@ -165,13 +165,7 @@ class Agreement:
 
     def _repr_markdown_(self) -> str:
         """Return the figures over all answers as a table for notebooks."""
-        lines = [
-            f"| {one.question} | {one.coefficient.name} | {estimate.value:.3f} | {estimate.low:.3f} | "
-            f"{estimate.high:.3f} | {estimate.n} |"
-            for one in self.figures
-            if one.part == "all"
-            for estimate in (one.coefficient.estimate,)
-        ]
+        lines = [_line(one) for one in self.figures if one.part == "all"]
         head = ["", "| question | coefficient | value | low | high | n |", "| --- | --- | ---: | ---: | ---: | ---: |"]
         return "\n".join([f"`{repr(self)[1:-1]}`", *head, *lines])
 
@@ -182,3 +176,10 @@ class Agreement:
         shown = self.table().query("part == 'all'").drop(columns=["part", "of"])
         shown = shown.assign(undefined=shown["undefined"].fillna(""))
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
+
+
+def _line(figure: Figure) -> str:
+    """Write a figure as a line of a Markdown table, with the reason where there is none."""
+    one, estimate = figure.coefficient, figure.coefficient.estimate
+    said = one.undefined if one.undefined is not None else f"{estimate.value:.3f}"
+    return f"| {figure.question} | {one.name} | {said} | {estimate.low:.3f} | {estimate.high:.3f} | {estimate.n} |"
