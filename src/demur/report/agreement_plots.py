@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from demur.report.annotator_tables import answer_name
+from demur.studies.excerpts import excerpt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +21,7 @@ _MARGIN = 2.4
 _LEAST_WIDTH = 5.0
 # Up to here, each cell has room for its number, which says more than a scale of colours.
 _MOST_WRITTEN = 20
+_NAME = 40
 
 
 def pairs_plot(found: Agreement, question: str = "gate", name: str = "cohen") -> Figure:
@@ -65,8 +67,12 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
     side, is_written = _CELL * len(square), len(square) <= _MOST_WRITTEN
     figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side + _MARGIN), side + _MARGIN), layout="constrained")
     axes = figure.add_subplot()
+    # What a name out of the data holds is no formula, and no control character.
+    names = [excerpt(str(name), _NAME).replace("$", r"\$") for name in square.columns]
     sns.heatmap(
         square,
+        xticklabels=names,
+        yticklabels=names,
         vmin=lowest,
         vmax=highest,
         cmap=sns.light_palette("#4b80b4", as_cmap=True),
@@ -79,9 +85,7 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
         ax=axes,
     )
     axes.set_title(label, fontsize=9.5)
-    # A name out of the data is no formula.
-    names = [str(name).replace("$", r"\$") for name in square.columns]
-    axes.set_xticklabels(names, rotation=40, ha="right")
-    axes.set_yticklabels(names, rotation=0)
+    axes.set_xticks(axes.get_xticks(), names, rotation=40, ha="right")
+    axes.set_yticks(axes.get_yticks(), names, rotation=0)
     axes.tick_params(length=0, labelsize=9)
     return figure
