@@ -78,7 +78,7 @@ def interval_note(found: Agreement) -> str:
     if found.requests is None or found.requests == len(found.items):
         return draws + equal
     few = f"{with_noun(found.requests, 'different request')} had {with_noun(len(found.items), 'reply', 'replies')}"
-    return f"{draws}{equal} {few}: replies to one request are not independent, and the intervals somewhat too narrow."
+    return f"{draws}{equal} {few}: as far as replies to one request depend on each other, the intervals are too narrow."
 
 
 def left_out_note(found: Agreement) -> str:
