@@ -28,7 +28,7 @@ __all__ = ["agree", "audit"]
 
 
 def agree(  # noqa: PLR0913  # each is one option of the command line
-    source: str | Path | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
     *,
     taxonomy: Taxonomy | None = None,
     texts: Iterable[Path | str] | None = None,
@@ -72,9 +72,9 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     from demur.taxonomy import Taxonomy
 
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
-    items: list[Any] = [source] if isinstance(source, str | Path) else list(source)
+    items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
     by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
-    if all(isinstance(item, str | Path) for item in items):
+    if items and all(isinstance(item, str | Path) for item in items):
         rows = read_annotated([Path(item) for item in items], kinds, split=split, texts=by_id, strict=strict)
     elif all(isinstance(item, Mapping) for item in items):
         rows = take_annotated(items, kinds, split=split, texts=by_id, strict=strict)

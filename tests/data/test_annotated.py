@@ -31,7 +31,7 @@ def said(annotator: str = "ada", kind: str = "human", verdict: str | None = "non
     return {"annotator": annotator, "kind": kind, "verdict": verdict, **more}
 
 
-def row(name: str, *annotations: dict[str, Any], **more: Any) -> dict[str, Any]:
+def row(name: str | None, *annotations: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Write one row."""
     return {"id": name, "annotations": list(annotations), **more}
 
@@ -66,9 +66,10 @@ def test_files_of_different_annotators_are_joined_by_id(tmp_path: Path) -> None:
 
 
 def test_rows_without_an_id_are_replies_of_their_own() -> None:
-    """Their place is their name."""
-    found = take_annotated([{"annotations": [said()]}, {"annotations": [said()]}], TAXONOMY)
-    assert [one.id for one in found.rows] == ["items:1", "items:2"]
+    """Their place is their name; null is no name."""
+    found = take_annotated([{"annotations": [said()]}, *[row(None, said(), source=None)] * 2], TAXONOMY)
+    assert [one.id for one in found.rows] == ["items:1", "items:2", "items:3"]
+    assert {one.source for one in found.rows} == {"unknown"}
 
 
 def test_a_missing_verdict_is_a_missing_answer() -> None:
@@ -102,6 +103,7 @@ def test_texts_are_looked_up_by_id_and_rows_chosen_by_split() -> None:
         (row("b", said(verdict=None, labels=["privacy"])), "unreadable_row", "only a refusal has kinds"),
         (row("b", said(sure="very")), "unreadable_row", "sure is 'very'"),
         (row("b", said(sure=True)), "unreadable_row", "sure is True"),
+        (row("b", said(sure=float("nan"))), "unreadable_row", "sure is nan"),
         (row("b", said(), said(verdict="full")), "conflicting_annotations", "ada (human) says two things"),
         (row("ok", said(verdict="full")), "conflicting_annotations", "ada (human) says two things"),
         (row("ok", said(), messages=[{"role": "assistant", "content": "Yes."}]), "conflicting_text", "another text"),

@@ -11,6 +11,7 @@ import pytest
 
 import demur
 from demur.data.annotated import take_annotated
+from demur.errors import SourceError
 from demur.studies.annotation import agree
 from demur.taxonomy import Taxonomy
 
@@ -259,3 +260,16 @@ def test_the_gold_rows_give_a_complete_report(shared_data: Path) -> None:
     assert all(str(annotator).endswith("(LLM)") for annotator in found.annotators)
     consensus = found.to_frame()
     assert not math.isnan(consensus["gate_probability"].min())
+
+
+def test_files_rows_and_nothing_else_can_be_measured(tmp_path: Path) -> None:
+    """One row is as good as several; numbers are no rows, and of no rows it is said what a row needs."""
+    given = row("1", "full", "none")
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(given) + "\n", encoding="utf-8")
+    figures = [demur.agree(source, resamples=5).figures for source in (str(path), [path], given, [given])]
+    assert len({repr(one) for one in figures}) == 1
+    with pytest.raises(TypeError, match="in files or in rows with `annotations`; met int"):
+        demur.agree([1])  # type: ignore[arg-type]
+    with pytest.raises(SourceError, match="items: no row with annotations"):
+        demur.agree([])

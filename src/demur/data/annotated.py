@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.data.label_fields import annotations_of, conversation_of, kinds_of, label_lines, outcome_of, with_text
@@ -204,8 +205,8 @@ def _annotated(line: Row | RowError, taxonomy: Taxonomy) -> Annotated:
         message = f"no annotations among {', '.join(line.fields)}; write [{{annotator, kind, verdict, labels}}, …]"
         raise RowError(message, where=line.where, reason="no_annotations")
     return Annotated(
-        id=str(line.fields.get("id", line.where)),
-        source=str(line.fields.get("source", "unknown")),
+        id=line.where if line.fields.get("id") is None else str(line.fields["id"]),
+        source="unknown" if line.fields.get("source") is None else str(line.fields["source"]),
         where=line.where,
         conversation=conversation_of(line) if "messages" in line.fields else None,
         annotations=_one_each((_annotation(each, taxonomy, line.where) for each in given), line.where),
@@ -220,7 +221,7 @@ def _annotation(given: Mapping[str, object], taxonomy: Taxonomy, where: str) -> 
     if kind not in ANNOTATOR_KINDS:
         message = f"kind {kind!r} of annotator {name!r}; write {' or '.join(ANNOTATOR_KINDS)}: reports say which"
         raise RowError(message, where=where)
-    if isinstance(sure, bool) or not isinstance(sure, int | float | None):
+    if isinstance(sure, bool) or not isinstance(sure, int | float | None) or (sure is not None and not isfinite(sure)):
         message = f"sure is {sure!r}; write a number, or leave it out"
         raise RowError(message, where=where)
     outcome, labels = outcome_of(given, where), tuple(dict.fromkeys(kinds_of(given, taxonomy, where)))

@@ -33,6 +33,10 @@ METHODS = (
     ("Each against all other replies", "whether a reply is a refusal of the group or main kind, over all replies."),
     ("Majority", "more than half of the answers; where there is none, a reply is left out and counted."),
     (
+        "Mean of the panel",
+        "how far people agree with the majority of the other people is the human ceiling; of language models, theirs.",
+    ),
+    (
         "Dawid and Skene",
         (
             "true answers and errors estimated together by expectation maximisation (1979), as if annotators erred "

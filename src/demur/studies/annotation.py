@@ -56,7 +56,7 @@ def agree(
     draw = _Draw(resamples, seed)
     single = [question for question in sheet.questions if question.key in _OF_ANNOTATORS]
     estimates = {question.key: _estimates(question.answers()) for question in single}
-    disputes = disputed(rows, len(rows))
+    disputes, n_disputed = disputed(rows, discuss)
     return Agreement(
         name=annotated.name,
         taxonomy=taxonomy,
@@ -73,8 +73,8 @@ def agree(
         ceilings=tuple(_ceilings(sheet, single, draw)),
         reliabilities=tuple(_reliability(question, estimates[question.key]) for question in single),
         confused=tuple(one for question in (sheet.questions[1], *_with_none(sheet)) for one in confused(question)),
-        disputed=disputes[:discuss],
-        n_disputed=len(disputes),
+        disputed=disputes,
+        n_disputed=n_disputed,
         consensus=_consensuses(single, estimates),
         resamples=resamples,
         seed=seed,

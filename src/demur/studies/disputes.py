@@ -84,12 +84,15 @@ def confused(question: Question) -> tuple[Confused, ...]:
     return tuple(sorted(found, key=lambda one: (-one.both, -one.share)))
 
 
-def disputed(rows: Sequence[Annotated], limit: int) -> tuple[Disputed, ...]:
-    """Return the replies of most disagreement; of equals, those first on which annotators were surer."""
+def disputed(rows: Sequence[Annotated], limit: int) -> tuple[tuple[Disputed, ...], int]:
+    """Return the replies of most disagreement, and how many there are of any.
+
+    Of equals, those come first on which annotators were surer.
+    """
     scored = [(disagreement(row.annotations), row) for row in rows]
     found = [(score, row) for score, row in scored if score > 0]
     ranked = sorted(found, key=lambda each: (-each[0], -_sureness(each[1].annotations)))
-    return tuple(_disputed(score, row) for score, row in ranked[:limit])
+    return tuple(_disputed(score, row) for score, row in ranked[:limit]), len(ranked)
 
 
 def disagreement(annotations: Sequence[Annotation]) -> float:
