@@ -83,7 +83,7 @@ def test_people_and_models_stand_apart_by_name(mixed: Agreement) -> None:
 def test_people_alone_are_not_warned_of() -> None:
     """The note on language models is for language models."""
     found = demur.agree([row("1", ("ada", "human", "full"), ("bo", "human", "none"))], resamples=5)
-    assert "language model" not in agreement_text(found)
+    assert "LLM annotators are" not in agreement_text(found)
     assert "Nothing is said of kinds: no annotator names the kind of any refusal." in agreement_text(found)
 
 
