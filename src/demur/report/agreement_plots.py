@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.report.annotator_tables import answer_name
 from demur.studies.excerpts import excerpt
@@ -21,6 +21,7 @@ _MARGIN = 2.4
 _LEAST_WIDTH = 5.0
 # Up to here, each cell has room for its number, which says more than a scale of colours.
 _MOST_WRITTEN = 20
+_NUMBERS: dict[str, Any] = {"annot": True, "fmt": ".2f", "annot_kws": {"fontsize": 8}, "cbar": False}
 _NAME = 40
 
 
@@ -64,8 +65,8 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
 
     from demur.report.figures import NotebookFigure
 
-    side, is_written = _CELL * len(square), len(square) <= _MOST_WRITTEN
-    figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side + _MARGIN), side + _MARGIN), layout="constrained")
+    side, is_written = _CELL * len(square) + _MARGIN, len(square) <= _MOST_WRITTEN
+    figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side), side), layout="constrained")
     axes = figure.add_subplot()
     # What a name out of the data holds is no formula, and no control character.
     names = [excerpt(str(name), _NAME).replace("$", r"\$") for name in square.columns]
@@ -76,13 +77,9 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
         vmin=lowest,
         vmax=highest,
         cmap=sns.light_palette("#4b80b4", as_cmap=True),
-        annot=is_written,
-        fmt=".2f",
-        annot_kws={"fontsize": 8},
         square=True,
-        cbar=not is_written,
-        cbar_kws=None if is_written else {"label": label, "shrink": 0.7},
         ax=axes,
+        **(_NUMBERS if is_written else {"cbar_kws": {"label": label, "shrink": 0.7}}),
     )
     axes.set_title(label, fontsize=9.5)
     axes.set_xticks(axes.get_xticks(), names, rotation=40, ha="right")

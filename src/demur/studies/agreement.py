@@ -10,7 +10,7 @@ from demur.studies import agreement_frames as frames
 from demur.studies.writing import without_nan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -139,11 +139,10 @@ class Agreement:
             "disputed": self.disputed_table(),
             "consensus": self.to_frame().reset_index(),
         }
-        given = zip(self.annotators, self.answers, strict=True)
         whole: dict[str, Any] = without_nan({
             "name": self.name,
             "taxonomy": self.taxonomy.fingerprint,
-            "annotators": [{**asdict(annotator), "answers": n} for annotator, n in given],
+            "annotators": [{**asdict(annotator), "answers": n} for annotator, n in self._given()],
             "replies": len(self.items),
             "requests": self.requests,
             "unread": dict(self.unread),
@@ -156,6 +155,9 @@ class Agreement:
             **{name: table.to_dict("records") for name, table in tables.items()},
         })  # fmt: skip
         return whole
+
+    def _given(self) -> Iterator[tuple[Annotator, int]]:
+        return zip(self.annotators, self.answers, strict=True)
 
     def __repr__(self) -> str:
         """Return the finding in one line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,18 +51,16 @@ def agree(
         seed: Of those draws: the same rows and seed give the same intervals.
         discuss: How many of the most disputed replies to keep.
     """
-    rows, annotators = annotated.rows, annotated.annotators
-    sheet = AnswerSheet.of(rows, annotators, taxonomy)
-    draw = _Draw(resamples, seed)
+    sheet, draw = AnswerSheet.of(annotated.rows, annotated.annotators, taxonomy), _Draw(resamples, seed)
     single = [question for question in sheet.questions if question.key in _OF_ANNOTATORS]
     estimates = {question.key: _estimates(question.answers()) for question in single}
-    disputes, n_disputed = disputed(rows, discuss)
+    disputes, n_disputed = disputed(sheet.rows, discuss)
     return Agreement(
         name=annotated.name,
         taxonomy=taxonomy,
-        annotators=annotators,
+        annotators=sheet.annotators,
         answers=tuple(int(n) for n in (sheet.outcome != MISSING).sum(axis=0)),
-        items=tuple(row.id for row in rows),
+        items=tuple(row.id for row in sheet.rows),
         requests=_requests(annotated),
         unread=dict(sorted(Counter(error.reason for error in annotated.broken).items())),
         broken=tuple(BrokenSample.of(error) for error in annotated.broken[:_N_BROKEN]),
@@ -76,8 +74,7 @@ def agree(
         disputed=disputes,
         n_disputed=n_disputed,
         consensus=_consensuses(single, estimates),
-        resamples=resamples,
-        seed=seed,
+        **asdict(draw),
     )
 
 
@@ -85,16 +82,16 @@ def agree(
 class _Draw:
     """Measure any answers with draws from the same seed."""
 
-    number: int
+    resamples: int
     seed: int
 
     def agreement(self, answers: Answers) -> tuple[Coefficient, ...]:
-        return agreement(answers, number=self.number, seed=self.seed)
+        return agreement(answers, number=self.resamples, seed=self.seed)
 
     def sets(self, answers: Answers, apart: Mapping[str, Floats]) -> Iterator[Coefficient]:
         """Measure label sets by each distance, whose name the coefficients then carry."""
         for name, distance in apart.items():
-            for one in set_agreement(answers, distance, number=self.number, seed=self.seed):
+            for one in set_agreement(answers, distance, number=self.resamples, seed=self.seed):
                 yield replace(one, name=f"{one.name}_{name}")
 
 
@@ -142,7 +139,7 @@ def _panels(sheet: AnswerSheet) -> list[tuple[AnnotatorKind, list[int]]]:
 
 def _between(sheet: AnswerSheet, draw: _Draw) -> Iterator[Between]:
     for question in sheet.questions:
-        for pair in pair_agreement(question.answers(), number=draw.number, seed=draw.seed):
+        for pair in pair_agreement(question.answers(), number=draw.resamples, seed=draw.seed):
             first, second = sheet.annotators[pair.first], sheet.annotators[pair.second]
             yield Between(question.key, first, second, pair.agreement, pair.kappa)
 
@@ -151,8 +148,8 @@ def _ceilings(sheet: AnswerSheet, questions: Sequence[Question], draw: _Draw) ->
     for question in questions:
         answers = question.answers()
         for kind, panel in _panels(sheet):
-            standings = against_rest(answers, panel, number=draw.number, seed=draw.seed)
-            mean = mean_standing(answers, panel, number=draw.number, seed=draw.seed)
+            standings = against_rest(answers, panel, number=draw.resamples, seed=draw.seed)
+            mean = mean_standing(answers, panel, number=draw.resamples, seed=draw.seed)
             yield Ceiling(question.key, kind, standings, mean)
 
 
