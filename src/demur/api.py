@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.data.shapes import Turns
     from demur.data.sources import Source
+    from demur.stats.conformal import Coverage
     from demur.studies.agreement import Agreement
     from demur.studies.audit import Progress
     from demur.studies.findings import Audit
@@ -101,6 +102,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     turns: Turns = "last",
     evidence: bool = True,
     policy: str | None = None,
+    coverage: Coverage = "auto",
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -128,6 +130,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         policy: What counts as a refusal: `strict`, refusals in full; `standard`, in full or in part; `broad`, also safe
             answers in place of what was asked, by a proxy that `demur.verdict.Policy` explains. None for the labeler's
             own, or else `standard`.
+        coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999, of the shipped
+            analyzer; `auto` for 0.9 where its weights can state one, None for no sets. Another labeler states its own.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
@@ -139,13 +143,19 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
         TypeError: What is given as data is neither the name of a source nor several conversations.
-        ValueError: There is no such policy, or the labeler has another.
-        WeightsError: The shipped analyzer cannot be loaded.
+        ValueError: There is no such policy, or the labeler has another; no such coverage can be stated, or it is given
+            with a labeler, which would not know of it.
+        WeightsError: The shipped analyzer cannot be loaded, or cannot state the coverage.
     """
     if labeler is None:
         from demur.labelers.classifier import Analyzer
 
-        labeler = Analyzer.load(evidence=evidence, policy=Policy.standard if policy is None else policy)
+        labeler = Analyzer.load(
+            evidence=evidence, policy=Policy.standard if policy is None else policy, coverage=coverage
+        )
+    elif coverage != "auto":
+        message = f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
+        raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
         strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,

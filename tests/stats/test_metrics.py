@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, f1_score, roc_auc_score
 
-from demur.stats.composition import UNNAMED, Share
+from demur.stats.composition import UNNAMED
 from demur.stats.metrics import Confusion, GateMetrics, HeadMetrics
 from demur.stats.prevalence import OperatingPoint
 from demur.stats.resampling import Estimate, Flags, Floats, Resamples
+from demur.stats.shares import Share
 from demur.taxonomy import Taxonomy
 
 TAXONOMY = Taxonomy.load()

@@ -10,7 +10,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import (
+    CoverageShare,
+    EncoderName,
+    PolicyName,
+    TaxonomyFile,
+    Threshold,
+    WeightsFolder,
+    open_analyzer,
+)
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -54,6 +62,7 @@ def audit(
     turns: Annotated[Turns, typer.Option(help="Judge the last assistant turn of a row, or all.")] = Turns.last,
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
+    coverage: CoverageShare = None,
     evidence: Annotated[
         bool, typer.Option(help="Find the sentence that carries each refusal: one more pass over their sentences.")
     ] = True,
@@ -66,7 +75,7 @@ def audit(
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = _fields([] if field is None else field)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy)
+    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy, coverage=coverage)
     from demur.api import audit as run
 
     console = Console(stderr=True)

@@ -12,13 +12,22 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from demur.cli.options import EncoderName, PolicyName, TaxonomyFile, Threshold, WeightsFolder, open_analyzer
+from demur.cli.options import (
+    CoverageShare,
+    EncoderName,
+    PolicyName,
+    TaxonomyFile,
+    Threshold,
+    WeightsFolder,
+    open_analyzer,
+)
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from demur.conversation import Conversation
+    from demur.stats.conformal import CategorySets
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Verdict
 
@@ -56,13 +65,14 @@ def evaluate(
     taxonomy: TaxonomyFile = None,
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
+    coverage: CoverageShare = None,
 ) -> None:
     """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
     from demur.data.labelled import read_labelled, read_texts
     from demur.report.evaluation import evaluation_markdown, evaluation_text
     from demur.studies.evaluation import evaluate as measure
 
-    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy)
+    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy, coverage)
     by_id = read_texts([] if texts is None else texts)
     rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
     found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
@@ -83,6 +93,10 @@ class _Watched:
     def name(self) -> str:
         return self.labeler.name
 
+    @property
+    def category_sets(self) -> CategorySets | None:
+        return getattr(self.labeler, "category_sets", None)
+
     def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
         verdicts = self.labeler.label(conversations)
         return iter(track(verdicts, "evaluating", total=self.total, console=Console(stderr=True), transient=True))
@@ -95,10 +109,14 @@ def _labeler(
     taxonomy: Path | None,
     threshold: float | None,
     policy: Policy,
+    coverage: float | None,
 ) -> tuple[Labeler, Taxonomy]:
     if name is LabelerName.demur:
-        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy)
+        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage)
         return analyzer, analyzer.taxonomy
+    if coverage is not None:
+        message = f"{coverage}, but the labeler {name.value!r} gives no probabilities of kinds; leave it out"
+        raise typer.BadParameter(message, param_hint="--coverage")
     from demur.labelers.keywords import KeywordLabeler
     from demur.taxonomy import Taxonomy
 

@@ -11,8 +11,10 @@ from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.labelers.classifier import Analyzer
+    from demur.stats.conformal import Coverage
 
 __all__ = [
+    "CoverageShare",
     "DataFolder",
     "EncoderName",
     "PolicyName",
@@ -47,6 +49,15 @@ PolicyName = Annotated[
     ),
 ]
 
+CoverageShare = Annotated[
+    float | None,
+    typer.Option(
+        "--coverage",
+        help="Share of refusals, from 0.5 to 0.999, whose set of kinds is stated to hold the true one; 0.9 by default, "
+        "where the weights can state one.",
+    ),
+]
+
 
 def open_analyzer(
     weights: Path | None,
@@ -56,6 +67,7 @@ def open_analyzer(
     *,
     evidence: bool = False,
     policy: Policy = Policy.standard,
+    coverage: float | None = None,
 ) -> Analyzer:
     """Load the analyzer that the options ask for."""
     quiet_libraries()
@@ -66,10 +78,24 @@ def open_analyzer(
     if threshold is not None and not 0 <= threshold <= 1:
         message = f"{threshold} is not a probability; give a number from 0 to 1"
         raise typer.BadParameter(message, param_hint="--threshold")
-    analyzer = Analyzer.load(weights, encoder=encoder, taxonomy=taxonomy, evidence=evidence, policy=policy)
+    analyzer = Analyzer.load(
+        weights, encoder=encoder, taxonomy=taxonomy, evidence=evidence, policy=policy, coverage=_coverage(coverage)
+    )
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
     return analyzer
+
+
+def _coverage(given: float | None) -> Coverage:
+    from demur.stats.conformal import require_coverage
+
+    if given is None:
+        return "auto"
+    try:
+        require_coverage(given)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--coverage") from error
+    return given
 
 
 def quiet_libraries() -> None:

@@ -11,7 +11,15 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from transformers import BertModel
 
-__all__ = ["GATE_LABELS", "Logits", "LowRankLinear", "PooledHead", "RefusalNetwork", "add_low_rank", "merge_low_rank"]
+__all__ = [
+    "GATE_LABELS",
+    "Logits",
+    "LowRankLinear",
+    "PooledHead",
+    "RefusalNetwork",
+    "add_low_rank",
+    "merge_low_rank",
+]
 
 GATE_LABELS = ("Non-refusal", "Refusal")
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from demur.stats.metrics import GateMetrics, HeadMetrics
     from demur.stats.resampling import Estimate
+    from demur.stats.selective import RiskCoverage, SetMetrics
     from demur.studies.evaluation import Evaluation
 
 __all__ = ["evaluation_markdown", "evaluation_text"]
@@ -68,6 +69,7 @@ def _tables(evaluation: Evaluation) -> Iterator[Table]:
     if evaluation.families:
         families = [_figure(name, accuracy) for name, accuracy in evaluation.families.items()]
         yield "Accuracy of the gate by family", [_FIGURE_HEADER, *families]
+    yield "Gate, the surest answers alone", [_FIGURE_HEADER, *_curve_rows(evaluation.gate_curve)]
     if evaluation.head.accuracy.n:
         yield from _kind_tables(evaluation)
 
@@ -77,6 +79,9 @@ def _kind_tables(evaluation: Evaluation) -> Iterator[Table]:
     head = evaluation.head
     figures = [*_head_rows(head), _figure("end to end", evaluation.end_to_end)]
     yield "Kinds of refusals", [_FIGURE_HEADER, *figures]
+    yield "Kinds, the surest answers alone", [_FIGURE_HEADER, *_curve_rows(evaluation.kind_curve)]
+    if evaluation.sets is not None:
+        yield "Sets of kinds", [_FIGURE_HEADER, *_set_rows(evaluation.sets)]
     yield "Each kind", [("kind", "precision", "recall", "F1", "support"), *_kind_rows(head)]
     confusions = [(each.truth, each.predicted, str(each.count)) for each in head.confusions[:_N_CONFUSIONS]]
     yield "Most frequent confusions", [("truth", "verdict", "count"), *confusions]
@@ -101,6 +106,26 @@ def _head_rows(head: HeadMetrics) -> list[Row]:
         _figure("group accuracy", head.group_accuracy),
         _figure("macro F1", head.macro_f1),
         _figure("macro F1, kinds in truth", head.macro_f1_in_truth),
+    ]
+
+
+def _curve_rows(curve: RiskCoverage) -> list[Row]:
+    accuracies = [_figure(f"accuracy at {each.coverage:.0%} coverage", each.accuracy) for each in curve.selected]
+    return [*accuracies, _figure("area under the risk-coverage curve", curve.area)]
+
+
+def _set_rows(sets: SetMetrics) -> list[Row]:
+    stated = sets.stated
+    basis = "held-out refusals" if stated.has_enough else f"too few refusals, {stated.needed} needed: all kinds"
+    return [
+        (f"coverage stated, from {basis}", _number(stated.coverage), "-", str(stated.n)),
+        _figure("coverage", sets.coverage),
+        _figure("mean number of kinds", sets.size),
+        _figure("share of one kind", sets.kind),
+        _figure("share that stops at a group", sets.group),
+        _figure("share undetermined", sets.undetermined),
+        _figure("accuracy of one kind", sets.kind_accuracy),
+        _figure("accuracy of a group", sets.group_accuracy),
     ]
 
 

@@ -10,7 +10,8 @@ from demur.report import plots, tables, words
 from demur.report.examples import borderline, kinds
 from demur.report.numbers import count, percent
 from demur.report.svg import inline_svg
-from demur.stats.composition import UNNAMED, Interval
+from demur.stats.composition import UNNAMED
+from demur.stats.shares import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from demur.report import tables, words
 from demur.report.examples import borderline, kinds
 from demur.report.numbers import NOT_AVAILABLE, percent
-from demur.stats.composition import Interval
+from demur.stats.shares import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,6 +53,7 @@ def render_markdown(audit: Audit) -> str:
         "Each refusal counts once, under its main kind. Intervals are 95%, of sampling alone.",
         markdown_table(tables.group_table(audit)),
         markdown_table(_with_bars(audit)),
+        *filter(None, [words.resolutions(audit)]),
         *_sides(audit),
         *_replies(audit),
         *_rest(audit),

@@ -1,4 +1,4 @@
-"""Draw what an audit found with seaborn, as figures of their own: no global state of matplotlib is touched."""
+"""Draw what audits and evaluations found, as figures of their own: no global state of matplotlib is touched."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from demur.stats.composition import Composition, Share
+    from demur.stats.composition import Composition
+    from demur.stats.shares import Share
+    from demur.studies.evaluation import Evaluation
     from demur.studies.findings import Audit
 
-__all__ = ["category_order", "composition_plot", "group_colors", "groups_plot", "probability_plot", "sides_plot"]
+__all__ = [
+    "category_order",
+    "composition_plot",
+    "group_colors",
+    "groups_plot",
+    "probability_plot",
+    "risk_coverage_plot",
+    "sides_plot",
+]
 
 _WIDTH = 7.6
 _BAR_HEIGHT = 0.29
@@ -84,6 +94,22 @@ def sides_plot(audit: Audit) -> Figure:
     _label_rows(axes, ["All refusals", *(audit.category_name(key) for key in keys)])
     if sides:
         figure.legend(loc="outside upper left", frameon=False, ncols=len(sides), fontsize=9.5, handletextpad=0.2)
+    return figure
+
+
+def risk_coverage_plot(evaluation: Evaluation) -> Figure:
+    """Draw the share of wrong answers among the surest ones, for gate and kinds, over the share that is answered."""
+    figure, axes = _canvas(9)
+    for label, curve, hue in (
+        ("gate", evaluation.gate_curve, _GROUP_HUES[1]),
+        ("kinds of refusals", evaluation.kind_curve, _GROUP_HUES[0]),
+    ):
+        shares = [point.coverage for point in curve.points]
+        axes.plot(shares, [point.risk for point in curve.points], color=hue, linewidth=1.8, label=label)
+    axes.set(xlim=(0, 1), ylim=(0, None), xlabel="answered, the surest first", ylabel="wrong among these")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value * 100:g}%")
+    figure.legend(loc="outside upper left", frameon=False, ncols=2, fontsize=9.5)
     return figure
 
 

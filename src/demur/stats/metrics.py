@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from demur.stats.composition import Share
 from demur.stats.prevalence import OperatingPoint
 from demur.stats.resampling import Estimate, Flags, Floats, Resamples, divide
+from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
