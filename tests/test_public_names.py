@@ -33,7 +33,7 @@ def test_no_other_name_resolves() -> None:
     assert sorted(demur._HOMES) == demur.__all__
     assert sorted(dir(demur)) == sorted([*demur.__all__, "__version__"])
     assert str(demur.__version__).count(".") == 2
-    with pytest.raises(AttributeError, match=r"no attribute 'Classifier'; it offers Analyzer, "):
+    with pytest.raises(AttributeError, match=r"no attribute 'Classifier'; it offers Agreement, "):
         _ = demur.Classifier
 
 

@@ -1,15 +1,16 @@
-"""The door for Python: audit a data set with the analyzer loaded where none is given."""
+"""The door for Python: what the commands do, with the usual choices made where none is given."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.studies.audit import audit as run_audit
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
 
@@ -17,12 +18,77 @@ if TYPE_CHECKING:
     from demur.data.shapes import Turns
     from demur.data.sources import Source
     from demur.stats.conformal import Coverage
+    from demur.studies.agreement import Agreement
     from demur.studies.audit import Progress
     from demur.studies.findings import Audit
     from demur.studies.inputs import OnLayout
+    from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["audit"]
+__all__ = ["agree", "audit"]
+
+
+def agree(  # noqa: PLR0913  # each is one option of the command line
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    *,
+    taxonomy: Taxonomy | None = None,
+    texts: Iterable[Path | str] | None = None,
+    split: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    discuss: int = 20,
+    strict: bool = False,
+    html: Path | str | None = None,
+) -> Agreement:
+    """Measure how far annotators, people or language models, agree on refusals and their kinds.
+
+    >>> import demur
+    >>> said = [[("full", "none"), ("full", "full"), ("none", "none")][row % 3] for row in range(30)]
+    >>> who = [{"annotator": "ada", "kind": "human"}, {"annotator": "bo", "kind": "human"}]
+    >>> rows = [{"annotations": [{**who[i], "verdict": two[i]} for i in (0, 1)]} for two in said]
+    >>> found = demur.agree(rows)
+    >>> round(found.figure("gate", "cohen").estimate.value, 3)
+    0.4
+
+    Args:
+        source: One or more JSONL files, or rows as they stand in one: `annotations` is a list of objects with
+            `annotator`, `kind` (`human` or `llm`), `verdict`, `labels` and, if you like, `sure`.
+        taxonomy: Names the kinds; None for the shipped one.
+        texts: JSONL files, or folders of some, that hold the messages, by id, of rows without.
+        split: Only rows of this split and those without one; None for all.
+        resamples: Draws of replies behind each interval.
+        seed: Of those draws.
+        discuss: How many of the most disputed replies to keep.
+        strict: Raise on the first row that cannot be read, instead of counting it.
+        html: Where to write a page with heat maps; None for nowhere.
+
+    Raises:
+        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read.
+        OutputError: The page cannot be written.
+        TypeError: What is given is neither files nor rows.
+    """
+    from demur.data.annotated import read_annotated, take_annotated
+    from demur.data.labelled import labelled_files, read_texts
+    from demur.studies.annotation import agree as run_agree
+    from demur.taxonomy import Taxonomy
+
+    kinds = Taxonomy.load() if taxonomy is None else taxonomy
+    items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
+    by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
+    if items and all(isinstance(item, str | Path) for item in items):
+        rows = read_annotated([Path(item) for item in items], kinds, split=split, texts=by_id, strict=strict)
+    elif all(isinstance(item, Mapping) for item in items):
+        rows = take_annotated(items, kinds, split=split, texts=by_id, strict=strict)
+    else:
+        met = ", ".join(sorted({type(item).__name__ for item in items}))
+        message = f"Demur measures the agreement in files or in rows with `annotations`; met {met}"
+        raise TypeError(message)
+    found = run_agree(rows, kinds, resamples=resamples, seed=seed, discuss=discuss)
+    if html is not None:
+        from demur.report.agreement_html import write_agreement
+
+        write_agreement(found, Path(html))
+    return found
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line

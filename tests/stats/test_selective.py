@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from demur.stats.conformal import CategorySets
-from demur.stats.metrics import Flags, Floats, Resamples
+from demur.stats.resampling import Flags, Floats, Resamples
 from demur.stats.selective import CurvePoint, RiskCoverage, SetMetrics
 from demur.taxonomy import Taxonomy
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.report.text import aligned
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics
+    from demur.stats.metrics import GateMetrics, HeadMetrics
+    from demur.stats.resampling import Estimate
     from demur.stats.selective import RiskCoverage, SetMetrics
     from demur.studies.evaluation import Evaluation
 
@@ -37,7 +39,7 @@ def evaluation_markdown(evaluation: Evaluation) -> str:
 def evaluation_text(evaluation: Evaluation) -> str:
     """Render an evaluation as plain text in aligned columns."""
     title = f"Evaluation of {evaluation.labeler}"
-    return _document(evaluation, title, lambda name: name.upper(), _text_table)
+    return _document(evaluation, title, lambda name: name.upper(), aligned)
 
 
 def _document(
@@ -147,9 +149,3 @@ def _markdown_table(rows: Sequence[Row]) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     rule = "|" + " --- |" * len(rows[0])
     return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def _text_table(rows: Sequence[Row]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)

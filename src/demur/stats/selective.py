@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from demur.stats.conformal import CategorySets
-    from demur.stats.metrics import Estimate, Flags, Floats, Resamples
+    from demur.stats.resampling import Estimate, Flags, Floats, Resamples
     from demur.taxonomy import Taxonomy
 
 __all__ = ["CurvePoint", "RiskCoverage", "Selected", "SetMetrics"]

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from demur.data.label_fields import OUTCOMES
 from demur.kinds import kind_set, main_kind
 from demur.stats.composition import UNNAMED
 from demur.stats.conformal import CategorySets
-from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics, Resamples
+from demur.stats.metrics import GateMetrics, HeadMetrics
+from demur.stats.resampling import Estimate, Resamples
 from demur.stats.selective import RiskCoverage, SetMetrics
+from demur.studies.writing import without_nan
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -23,9 +26,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Verdict
 
-__all__ = ["OUTCOMES", "Evaluation", "evaluate"]
-
-OUTCOMES = ("full", "partial", "none")
+__all__ = ["Evaluation", "evaluate"]
 
 Pairs = list[tuple["Labelled", "Verdict"]]
 
@@ -81,10 +82,10 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, ready for `json.dumps`; a figure that is undefined is null."""
-        whole: dict[str, Any] = _without_nan(asdict(self))
+        whole: dict[str, Any] = without_nan(asdict(self))
         for stored, kind in zip(whole["head"]["kinds"], self.head.kinds, strict=True):
             figures = {"precision": kind.precision.share, "recall": kind.recall.share, "f1": kind.f1}
-            stored.update(_without_nan(figures), support=kind.support, called=kind.precision.total)
+            stored.update(without_nan(figures), support=kind.support, called=kind.precision.total)
         return whole
 
 
@@ -222,11 +223,3 @@ def _sets(labeler: Labeler, pairs: Pairs, taxonomy: Taxonomy, draw: _Draw) -> Se
         return None
     sets = [kind_set(verdict.category_probabilities, taxonomy, least=stated.least)[0] for _, verdict in known]
     return SetMetrics.of([row.labels[0] for row, _ in known], sets, taxonomy, draw(known), stated)
-
-
-def _without_nan(value: Any) -> Any:  # noqa: ANN401  # any JSON value, and NaN is none
-    if isinstance(value, dict):
-        return {key: _without_nan(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
