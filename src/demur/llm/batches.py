@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Batches"]
 
+# Rounds in which requests are asked again that the provider, at work on a batch, had no answer to.
+_ROUNDS = 3
 _OVER = ("completed", "failed", "expired", "cancelled")
 _HOW_TO_GO_ON = "What was sent as a batch goes on at the provider, and is fetched when the run is gone on with."
 
@@ -90,12 +92,14 @@ class _Errand:
         self._missing = dict(missing)
         self._is_usable = is_usable
         self._found: dict[str, Reply] = {}
+        self._rounds_left = _ROUNDS
 
     def replies(self) -> dict[str, Reply]:
         """Return the replies by key, without those that the budget had no room for."""
         try:
             self._wait(self._left_behind())
             while self._missing and self._try_first():
+                self._rounds_left -= 1
                 made = self._make()
                 self._wait(made)
                 if not made:
@@ -176,8 +180,11 @@ class _Errand:
         replies = {key: results.get(key, lost) for key in prompts}
         rows = [(key, prompts[key], reply) for key, reply in replies.items()]
         self._desk.ledger.settle(rows, self._is_usable, is_batch=True, batch=token)
+        may_ask_again = batch.status == "completed" and self._rounds_left > 0
         for key, reply in replies.items():
-            self._take(key, reply)
+            is_passing = isinstance(reply, Failure) and reply.reason == "provider_unavailable"
+            if not (is_passing and may_ask_again):
+                self._take(key, reply)
 
     def _take(self, key: str, reply: Reply) -> None:
         if self._missing.pop(key, None) is not None:

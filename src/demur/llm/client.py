@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +30,11 @@ _BYTES_PER_TOKEN = 4
 
 
 def default_cache() -> Path:
-    """Return where answers are kept where nobody says otherwise: in the user's folder for caches."""
+    """Return where answers are kept: the file that `DEMUR_CACHE` names, or one in the user's folder for caches."""
     import platformdirs
 
-    return platformdirs.user_cache_path("demur") / "answers.sqlite"
+    named = os.environ.get("DEMUR_CACHE")
+    return Path(named) if named else platformdirs.user_cache_path("demur") / "answers.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
