@@ -15,10 +15,11 @@ from collections import Counter
 from email.parser import BytesParser
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 KEY = "sk-secret-0123456789abcdef"
 KINDS = ("privacy", "illegal_activity", "missing_context", "invalid_premise")
@@ -49,7 +50,7 @@ class Response(NamedTuple):
 
     status: int
     body: Any
-    headers: dict[str, str] = {}  # noqa: RUF012  # never changed
+    headers: Mapping[str, str] = MappingProxyType({})
     share: float = 1.0
 
 
@@ -96,7 +97,7 @@ class LlmServer:
         self.polls = 2
         self.has_usage = True
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"llm": self}))
         self._http.daemon_threads = True
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
@@ -234,54 +235,62 @@ def _passing(case: str) -> Response:
     return Response(503 if case == "dropped" else 502, error, share=0.0 if case == "dropped" else 0.5)
 
 
-def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class _Handler(BaseHTTPRequestHandler):
+    """Speak HTTP for a server."""
 
-        def do_POST(self) -> None:
-            server.authorizations.add(self.headers.get("Authorization", ""))
-            content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            if self.path.endswith("/files"):
-                kind = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
-                parts = BytesParser(policy=HTTP).parsebytes(kind + content)
-                (file,) = [part for part in parts.iter_parts() if part.get_filename()]
-                self._send(server.upload(file.get_payload(decode=True).decode()))  # type: ignore[union-attr]
-            elif self.path.endswith("/batches"):
-                self._send(server.make_batch(json.loads(content)))
-            else:
-                self._send(server.completion(json.loads(content)))
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    llm: LlmServer
 
-        def do_GET(self) -> None:
-            parts = self.path.partition("?")[0].split("/")[2:]
-            if parts[0] == "files":
-                self._send(Response(200, server.files[parts[1]]))
-            elif len(parts) == 1:
-                self._send(Response(200, {"object": "list", "data": list(server.batches.values())[::-1]}))
-            else:
-                self._send(server.look(parts[1]))
+    def do_POST(self) -> None:
+        """Take a file, a batch, or a request for a completion."""
+        self.llm.authorizations.add(self.headers.get("Authorization", ""))
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.endswith("/files"):
+            self._send(self.llm.upload(_file_in(content, str(self.headers["Content-Type"]))))
+        elif self.path.endswith("/batches"):
+            self._send(self.llm.make_batch(json.loads(content)))
+        else:
+            self._send(self.llm.completion(json.loads(content)))
 
-        def _send(self, response: Response) -> None:
-            text = response.body if isinstance(response.body, str) else json.dumps(response.body)
-            content = text.encode()
-            if response.share:
-                self.send_response(response.status if response.share == 1 else 200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                for name, value in response.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(content[: int(len(content) * response.share)])
-            self.close_connection = response.share < 1
+    def do_GET(self) -> None:
+        """Give a file, the list of batches, or one of them."""
+        parts = self.path.partition("?")[0].split("/")[2:]
+        if parts[0] == "files":
+            self._send(Response(200, self.llm.files[parts[1]]))
+        elif len(parts) == 1:
+            self._send(Response(200, {"object": "list", "data": list(self.llm.batches.values())[::-1]}))
+        else:
+            self._send(self.llm.look(parts[1]))
 
-        def handle(self) -> None:
-            # A client that was killed or has had enough hangs up in the middle.
-            try:
-                super().handle()
-            except OSError:
-                self.close_connection = True
+    def _send(self, response: Response) -> None:
+        text = response.body if isinstance(response.body, str) else json.dumps(response.body)
+        content = text.encode()
+        if response.share:
+            self.send_response(response.status if response.share == 1 else 200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            for name, value in response.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content[: int(len(content) * response.share)])
+        self.close_connection = response.share < 1
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+    def handle(self) -> None:
+        """Bear with a client that hangs up in the middle, because it was killed or has had enough."""
+        try:
+            super().handle()
+        except OSError:
+            self.close_connection = True
 
-    return Handler
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def _file_in(content: bytes, kind: str) -> str:
+    """Return the file in a form that was uploaded."""
+    form = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + content)
+    (file,) = [part for part in form.iter_parts() if part.get_filename()]
+    payload = file.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    return payload.decode()

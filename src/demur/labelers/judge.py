@@ -91,7 +91,7 @@ class Judge:
             taxonomy: What is judged by; None for the shipped one.
             prompt: How much the model is told: `short` or `full`.
             parameters: What is sent beside the messages; see `Judge`.
-            **options: Those of `demur.llm.client.Client`: cache, price, budget, run, is_batch, tell …
+            **options: Those of `demur.llm.client.Client`: cache, prices, budget, run, is_batch, tell …
 
         Raises:
             EndpointError: The address is none.

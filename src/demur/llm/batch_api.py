@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import openai
 
@@ -12,13 +11,15 @@ from demur.errors import EndpointError
 from demur.llm.batch_files import COMPLETIONS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from openai.types import Batch
 
     from demur.llm.endpoint import Endpoint
 
 __all__ = ["BatchApi"]
+
+T = TypeVar("T")
 
 _TOKEN = "demur"  # noqa: S105  # a field of a batch's metadata, and no secret
 # A batch that is not among so many of the newest was never made.
@@ -48,15 +49,17 @@ class BatchApi:
         Raises:
             EndpointError: The provider does not take it, or has no Batch API.
         """
-        with self._explained():
+
+        def make() -> str:
             file = self._client.files.create(file=("demur.jsonl", content), purpose="batch")
-            batch = self._client.batches.create(
+            return self._client.batches.create(
                 input_file_id=file.id,
                 endpoint=COMPLETIONS_PATH,
                 completion_window="24h",
                 metadata={_TOKEN: token},
-            )
-        return batch.id
+            ).id
+
+        return self._ask(make)
 
     def find(self, token: str) -> str | None:
         """Return the id of the batch that carries our token, or None where none was made.
@@ -64,11 +67,9 @@ class BatchApi:
         Raises:
             EndpointError: The provider cannot be asked.
         """
-        with self._explained():
-            for batch in islice(self._client.batches.list(limit=100), _N_LISTED):
-                if batch.metadata is not None and batch.metadata.get(_TOKEN) == token:
-                    return batch.id
-        return None
+        newest = self._ask(lambda: list(islice(self._client.batches.list(limit=100), _N_LISTED)))
+        ours = [batch.id for batch in newest if batch.metadata is not None and batch.metadata.get(_TOKEN) == token]
+        return ours[0] if ours else None
 
     def look(self, batch_id: str) -> Batch:
         """Return how far a batch is.
@@ -76,8 +77,7 @@ class BatchApi:
         Raises:
             EndpointError: The provider cannot be asked, or knows no such batch.
         """
-        with self._explained():
-            return self._client.batches.retrieve(batch_id)
+        return self._ask(lambda: self._client.batches.retrieve(batch_id))
 
     def results(self, batch: Batch) -> str:
         """Download what became of a batch's requests, answers and errors, as JSON lines.
@@ -85,10 +85,9 @@ class BatchApi:
         Raises:
             EndpointError: The provider cannot be asked.
         """
-        with self._explained():
-            files = [file for file in (batch.output_file_id, batch.error_file_id) if file is not None]
-            texts = [self._client.files.content(file).content.decode("utf-8", "replace") for file in files]
-        return self._key.redacted("\n".join(texts))
+        files = [file for file in (batch.output_file_id, batch.error_file_id) if file is not None]
+        contents = self._ask(lambda: [self._client.files.content(file).content for file in files])
+        return self._key.redacted("\n".join(content.decode("utf-8", "replace") for content in contents))
 
     def why_failed(self, batch: Batch) -> str:
         """Say why the provider took no request of a batch."""
@@ -96,17 +95,12 @@ class BatchApi:
         said = "; ".join(f"{error.code}: {error.message}" for error in errors) or "it does not say why"
         return self._key.redacted(f"{self._endpoint.url} did not take batch {batch.id}: {said}")
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _ask(self, ask: Callable[[], T]) -> T:
         try:
-            yield
-        except openai.NotFoundError as error:
-            message = (
-                f"{self._endpoint.url} answers 404: {self._key.redacted(str(error))}. It may have no Batch API; "
-                "then ask without --batch"
-            )
-            # Without the cause: the library's errors carry the request, and with it the key.
-            raise EndpointError(message) from None
+            return ask()
         except openai.OpenAIError as error:
-            message = f"{self._endpoint.url}, Batch API: {self._key.redacted(str(error))}"
-            raise EndpointError(message) from None
+            said, is_unknown = self._key.redacted(str(error)), isinstance(error, openai.NotFoundError)
+        # Here, and not above: the library's errors carry the request, and with it the key, so ours must not carry them.
+        hint = ". It may have no Batch API; then ask without --batch" if is_unknown else ""
+        message = f"{self._endpoint.url}, Batch API: {said}{hint}"
+        raise EndpointError(message)

@@ -13,7 +13,7 @@ from demur.llm.budget import Budget, Spending
 from demur.llm.direct import Direct
 from demur.llm.exchange import Usage
 from demur.llm.ledger import Ledger, ceiling_tokens
-from demur.llm.prices import Price, PriceList
+from demur.llm.prices import PriceList
 from demur.llm.store import Store
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Client:
         endpoint: Endpoint,
         *,
         cache: Path | str | None = None,
-        price: Price | None = None,
+        prices: PriceList | None = None,
         budget: Budget | None = None,
         run: str | None = None,
         is_batch: bool = False,
@@ -85,7 +85,7 @@ class Client:
         Args:
             endpoint: Which model is asked, where, and how patiently.
             cache: File of answers; None for the one in the user's folder for caches.
-            price: What the model costs; None for what the shipped list says, if it is listed.
+            prices: What models cost; None for the shipped list.
             budget: What may be spent; None for no limit.
             run: Name under which spending adds up from one process to the next; None for a run of its own.
             is_batch: Whether the provider's Batch API is used: cheaper, and hours later.
@@ -97,7 +97,8 @@ class Client:
             OutputError: The cache cannot be used.
         """
         self.endpoint = endpoint
-        self.price = PriceList.load().find(endpoint.model) if price is None else price
+        self.prices = PriceList.load() if prices is None else prices
+        self.price = self.prices.find(endpoint.model)
         self.is_batch = is_batch
         self._store = Store(default_cache() if cache is None else Path(cache))
         self._ledger = Ledger(

@@ -50,11 +50,12 @@ class Direct:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
             EndpointError: The endpoint cannot be used.
         """
-        with _Session(self._endpoint, self._ledger, self._tell, self.dialect, is_usable) as session:
-            try:
+        session = _Session(self._endpoint, self._ledger, self._tell, self.dialect, is_usable)
+        try:
+            with session:
                 yield from self._ordered(requests, session)
-            finally:
-                self.dialect = session.dialect
+        finally:
+            self.dialect = session.dialect
 
     def _ordered(self, requests: Iterable[ChatRequest], session: _Session) -> Iterator[Reply]:
         waiting: deque[tuple[str, _Future]] = deque()
@@ -167,6 +168,8 @@ class _Session:
             reply = await self._sender.send(request)
         except BaseException:
             self._ledger.release(key)
+            # What stands against this request stands against all: none that waits is sent any more.
+            self._is_closing = True
             raise
         self._ledger.settle([(key, request.prompt, reply)], self._is_usable)
         return reply

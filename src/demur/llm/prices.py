@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from datetime import date  # noqa: TC003 - pydantic resolves it at run time
+from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,6 +82,16 @@ class PriceList:
         """
         source = Path(str(files("demur.llm") / "prices.yaml")) if path is None else Path(path)
         return validate(cls, read_document(source, error=PriceError), where=str(source), error=PriceError)
+
+    @classmethod
+    def of(cls, model: str, *, input_price: float, output_price: float) -> PriceList:
+        """Write the list of one model's two prices, in USD for a million tokens, dated today.
+
+        Raises:
+            PriceError: A price is negative or no number.
+        """
+        document = {"dated": date.today(), "models": {model: {"input": input_price, "output": output_price}}}  # noqa: DTZ011  # the user's day
+        return validate(cls, document, where=f"price of {model!r}", error=PriceError)
 
     def find(self, model: str) -> Price | None:
         """Return the price of a model, by its name or by its name without a date at the end; None if not listed."""

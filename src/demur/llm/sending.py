@@ -130,25 +130,27 @@ class Sender:
             raw = await self._client.chat.completions.with_raw_response.create(
                 model=model, messages=messages, extra_body=body
             )
-            reply = read_completion(raw.http_response.text)
-        except openai.APIStatusError as error:
-            reply = self._refused(error)
+            return self._redacted(read_completion(raw.http_response.text))
         except openai.APIConnectionError as error:
-            reply = Failure("provider_unavailable", f"{error} ({type(error.__cause__).__name__})")
-        return self._redacted(reply)
+            return self._redacted(Failure("provider_unavailable", f"{error} ({type(error.__cause__).__name__})"))
+        except openai.APIStatusError as error:
+            rejection = error
+        # Here, and not above: the library's errors carry the request, and with it the key, so ours must not carry them.
+        return self._refused(rejection)
 
     def _refused(self, error: openai.APIStatusError) -> Failure:
         """Raise what stands against every request; return what stands against this one."""
         status, said = error.status_code, self._key.redacted(str(error))
+        if error.code is not None and error.code not in said:
+            said = f"{said} ({self._key.redacted(error.code)})"
         found = failure_of(status, said)
         wait = _seconds(error.response.headers.get("retry-after"))
         if status == _TOO_MANY and (_EMPTY_PURSE.search(said) or wait > _LONGEST_WAIT_SECONDS):
             when = f"in {wait:.0f} seconds" if wait else "when the account has means again"
             message = f"{self._endpoint.url} takes no more requests for now; go on {when}: {said}"
-            raise EndpointError(message) from None
+            raise EndpointError(message)
         if found.reason == "request_rejected" and status not in (_BAD_REQUEST, _UNPROCESSABLE):
-            # Without the cause: the library's errors carry the request, and with it the key.
-            raise EndpointError(self._why_unusable(status, said)) from None
+            raise EndpointError(self._why_unusable(status, said))
         return found
 
     def _why_unusable(self, status: int, said: str) -> str:
