@@ -60,7 +60,8 @@ def usable(answer: Answer) -> bool:
 
 def interrupted(client: Client, server: LlmServer) -> None:
     """Make a batch, and stop while it is waited for."""
-    look, server.look = server.look, lambda _: Response(500, {})  # type: ignore[method-assign]
+    look = server.look
+    server.look = lambda batch_id: Response(500, {"batch": batch_id})  # type: ignore[method-assign]
     with pytest.raises(EndpointError) as error:
         list(client.ask(ROWS, usable))
     server.look = look  # type: ignore[method-assign]
@@ -182,11 +183,18 @@ def test_a_cost_is_never_exceeded_by_batches(llm_server: LlmServer, opened: Open
     assert len(replies) == client.spending.answers == llm_server.n_paid
 
 
-def test_a_provider_without_a_batch_api_is_answered_clearly(llm_server: LlmServer, opened: Open) -> None:
-    """Nothing is left behind that a later run would wait for."""
-    llm_server.upload = lambda _: Response(404, {"error": {"message": "no such route"}})  # type: ignore[method-assign]
+def test_a_provider_without_a_batch_api_is_answered_clearly(
+    llm_server: LlmServer, opened: Open, tmp_path: Path
+) -> None:
+    """Nothing is left behind that a later run would look for."""
+
+    def missing(content: str) -> Response:
+        return Response(404, {"error": {"message": f"no such route for {len(content)} bytes"}})
+
+    llm_server.upload = missing  # type: ignore[method-assign]
     with pytest.raises(EndpointError, match="ask without --batch"):
         list(opened().ask(ROWS, usable))
+    assert Store(tmp_path / "c.sqlite").batches(llm_server.url) == {}
     assert len(list(opened(is_batch=False).ask(ROWS, usable))) == len(ROWS)
 
 

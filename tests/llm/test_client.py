@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from demur.llm.client import Client
 from demur.llm.endpoint import Endpoint
 from demur.llm.exchange import Answer, ChatRequest, Failure, Message, Usage
 from demur.llm.prices import Price, PriceList
-from tests.llm_server import KEY, LlmServer, Response
+from tests.llm_server import KEY, LlmServer, Response, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -162,6 +163,32 @@ def test_an_address_where_nobody_listens_is_no_answer(tmp_path: Path) -> None:
     (reply,) = Client(endpoint, cache=tmp_path / "c").ask([request(0)], usable)
     assert isinstance(reply, Failure)
     assert reply.reason == "provider_unavailable"
+
+
+def test_an_attempt_that_takes_too_long_is_no_answer(opened: Open) -> None:
+    """The server takes .4 seconds, and is given .1."""
+    (reply,) = opened(retries=0, seconds=0.1).ask([request(0, "slow")], usable)
+    assert isinstance(reply, Failure)
+    assert reply.reason == "provider_unavailable"
+
+
+def test_several_threads_may_ask_by_one_client(llm_server: LlmServer, opened: Open) -> None:
+    """Each gets its own replies in order, and the books hold all of them."""
+    client, found = opened(), {}
+
+    def ask(first: int) -> None:
+        found[first] = list(client.ask([request(first + i) for i in range(20)], usable))
+
+    threads = [threading.Thread(target=ask, args=(first,)) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for first, replies in found.items():
+        said = [json.loads(reply.text)["labels"] for reply in replies if isinstance(reply, Answer)]
+        assert said == [[kind_of(first + i)] for i in range(20)]
+    assert client.spending.answers == llm_server.n_paid == 60
+    assert client.spending.usage.prompt_tokens == llm_server.prompt_tokens
 
 
 def test_a_budget_of_rows_stops_cleanly(llm_server: LlmServer, opened: Open) -> None:
@@ -317,6 +344,8 @@ def test_the_key_of_one_provider_is_not_sent_to_another(
     list(opened().ask([request(0)], usable))
     assert llm_server.authorizations == {"Bearer no-key"}
     assert Endpoint("m").key().value == KEY
+    for other in ("http://api.openai.com/v1", "https://api.openai.com.example.org/v1", "https://api.openai.com:9/v1"):
+        assert Endpoint("m", other).key().variable is None
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(EndpointError, match="OPENAI_API_KEY is not set"):
         Endpoint("m").key()

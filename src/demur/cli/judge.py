@@ -126,8 +126,6 @@ def judge(
     if dry_run or out is None:
         _print_estimate(opened, source, reading)
         return
-    if _begins_anew(out, resume=resume, overwrite=overwrite):
-        client.begin()
     further = {"policy": policy, "strict": strict, "resume": resume, "overwrite": overwrite}
     _audit(opened, source, out, {**reading, **further}, console)
 
@@ -137,6 +135,8 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
 
     # Without a key, nothing is begun.
     judge.client.endpoint.key()
+    if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
+        judge.client.begin()
     try:
         with audit_bar(console, SpentColumn(judge.client)) as progress:
             found = run(

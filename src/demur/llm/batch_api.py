@@ -43,23 +43,30 @@ class BatchApi:
         """Close the client."""
         self._client.close()
 
-    def make(self, content: bytes, token: str) -> str:
-        """Upload a file and make a batch of it that carries our token; return the provider's id.
+    def upload(self, content: bytes) -> str:
+        """Upload a file of requests; return the provider's id of it.
 
         Raises:
             EndpointError: The provider does not take it, or has no Batch API.
         """
+        return self._ask(lambda: self._client.files.create(file=("demur.jsonl", content), purpose="batch").id)
 
-        def make() -> str:
-            file = self._client.files.create(file=("demur.jsonl", content), purpose="batch")
-            return self._client.batches.create(
-                input_file_id=file.id,
-                endpoint=COMPLETIONS_PATH,
-                completion_window="24h",
-                metadata={_TOKEN: token},
-            ).id
+    def make(self, file_id: str, token: str) -> str:
+        """Make a batch of an uploaded file that carries our token; return the provider's id of it.
 
-        return self._ask(make)
+        Raises:
+            EndpointError: The provider does not make it, or was lost before it said so.
+        """
+        return self._ask(
+            lambda: (
+                self._client.batches.create(
+                    input_file_id=file_id,
+                    endpoint=COMPLETIONS_PATH,
+                    completion_window="24h",
+                    metadata={_TOKEN: token},
+                ).id
+            )
+        )
 
     def find(self, token: str) -> str | None:
         """Return the id of the batch that carries our token, or None where none was made.

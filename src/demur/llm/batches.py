@@ -144,9 +144,9 @@ class _Errand:
                 break
             affordable.append((key, request))
         for keys, content in batch_files(affordable, dialect=desk.direct.dialect, model=desk.endpoint.model):
-            token = uuid.uuid4().hex
+            token, file_id = uuid.uuid4().hex, self._api.upload(content)
             desk.store.plan_batch(token, desk.endpoint.url, {key: self._missing[key].prompt for key in keys})
-            made[token] = self._api.make(content, token)
+            made[token] = self._api.make(file_id, token)
             desk.store.name_batch(token, made[token])
             desk.tell(f"batch {made[token]}: {len(keys):,} requests")
         return made

@@ -75,9 +75,13 @@ class Endpoint:
         Raises:
             EndpointError: The variable that should hold it is not set.
         """
-        is_openai = urlsplit(self.url).hostname == urlsplit(OPENAI_URL).hostname
-        default = _OPENAI_VARIABLE if is_openai else None
+        default = _OPENAI_VARIABLE if self._is_openai else None
         return ApiKey.from_environment(default if self.key_variable is None else self.key_variable)
+
+    @property
+    def _is_openai(self) -> bool:
+        theirs, ours = urlsplit(OPENAI_URL), urlsplit(self.url)
+        return (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc)
 
     def client(self) -> OpenAI:
         """Return the library's client, which asks one thing after the other."""
@@ -95,7 +99,7 @@ class Endpoint:
         from openai import Omit
 
         # The library would tell any server which of OpenAI's organisations and projects one belongs to.
-        private = {} if self.url == OPENAI_URL else {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+        private = {} if self._is_openai else {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
         return {
             "api_key": self.key().value,
             "base_url": self.url,
