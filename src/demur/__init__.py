@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation, Turn
     from demur.errors import DemurError
     from demur.labelers.classifier import Analyzer
+    from demur.labelers.judge import Judge
     from demur.labelers.keywords import KeywordLabeler
     from demur.labelers.recorded import RecordedLabeler
     from demur.studies.agreement import Agreement
@@ -31,6 +32,7 @@ __all__ = [
     "Conversation",
     "DemurError",
     "Evidence",
+    "Judge",
     "KeywordLabeler",
     "Labeler",
     "Policy",
@@ -52,6 +54,7 @@ _HOMES = {
     "Conversation": "demur.conversation",
     "DemurError": "demur.errors",
     "Evidence": "demur.verdict",
+    "Judge": "demur.labelers.judge",
     "KeywordLabeler": "demur.labelers.keywords",
     "Labeler": "demur.verdict",
     "Policy": "demur.verdict",

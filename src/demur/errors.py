@@ -8,6 +8,9 @@
     ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
+    ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
+    ├── BudgetError        what a run may spend is spent
+    ├── PriceError         a file of prices is missing, damaged or contradicts itself
     └── OutputError        the place for results cannot be used
 
 A message says what was met, where (file, row), and what would be right. The command line prints it without a traceback.
@@ -16,9 +19,12 @@ A message says what was met, where (file, row), and what would be right. The com
 from __future__ import annotations
 
 __all__ = [
+    "BudgetError",
     "DemurError",
+    "EndpointError",
     "LayoutError",
     "OutputError",
+    "PriceError",
     "RecipeError",
     "RowError",
     "SourceError",
@@ -71,6 +77,18 @@ class WeightsError(DemurError):
 
 class TrainingError(DemurError):
     """Say that training cannot start or continue with the data and settings given."""
+
+
+class EndpointError(DemurError):
+    """Say that a language model cannot be asked: no key, a wrong address or name, or it is out of reach."""
+
+
+class BudgetError(DemurError):
+    """Say that what a run may spend is spent; what it paid for is kept."""
+
+
+class PriceError(DemurError):
+    """Say that a file of prices is missing, damaged or contradicts itself."""
 
 
 class OutputError(DemurError):

@@ -16,7 +16,7 @@ from demur.studies.findings import Audit, open_audit
 from demur.studies.folder import AuditFolder
 from demur.studies.inputs import ReadingOptions, open_input
 from demur.studies.progress import Progress
-from demur.studies.run import CHUNK, Run
+from demur.studies.run import Run, chunk_size
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy
 
@@ -121,7 +121,7 @@ def _manifest(
         "policy": policy,
         "thresholds": _recorded(labeler, "thresholds"),
         "category_sets": _recorded(labeler, "category_sets"),
-        "options": {**asdict(options), "chunk": CHUNK},
+        "options": {**asdict(options), "chunk": chunk_size(labeler)},
     }
     # What was written is compared with what is now: both as JSON has them, tuples and paths included.
     plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))
