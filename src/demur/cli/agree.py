@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from demur.cli.options import TaxonomyFile  # noqa: TC001  # typer reads the types when it runs
+from demur.cli.options import TaxonomyFile  # typer reads the types when it runs
 
 __all__ = ["agree"]
 
