@@ -30,7 +30,6 @@ __all__ = [
     "sides_plot",
 ]
 
-_WIDTH = 7.6
 _BAR_HEIGHT = 0.29
 _MARGIN_HEIGHT = 0.75
 # Hues that keep a contrast of 3 : 1 against white and against near-black alike.
@@ -138,14 +137,9 @@ def group_colors(audit: Audit) -> dict[str, str]:
 
 
 def _canvas(rows: int, *, per_bar: float = _BAR_HEIGHT) -> tuple[Figure, Axes]:
-    from demur.report.figures import NotebookFigure
+    from demur.report.figures import canvas
 
-    figure = NotebookFigure(figsize=(_WIDTH, _MARGIN_HEIGHT + per_bar * max(2, rows)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_axisbelow(True)
-    axes.grid(visible=True, linewidth=0.6, alpha=0.5)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0, labelsize=9.5, pad=7)
+    figure, (axes,) = canvas(_MARGIN_HEIGHT + per_bar * max(2, rows))
     return figure, axes
 
 
