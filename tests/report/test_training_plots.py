@@ -28,7 +28,7 @@ def _manifest(*epochs: tuple[float, float, float]) -> Manifest:
 
 
 def _points(line: object) -> list[list[float]]:
-    return np.asarray(line.get_xydata()).tolist()  # type: ignore[attr-defined]  # a Line2D
+    return np.asarray(line.get_xydata()).tolist()  # type: ignore[attr-defined, no-any-return]  # a Line2D
 
 
 def test_the_history_is_drawn_as_it_is() -> None:
