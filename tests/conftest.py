@@ -16,9 +16,12 @@ import pytest
 from demur.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from demur.labelers.classifier import Analyzer
     from demur.model.training import TrainingSettings
     from demur.model.weights import Weights
+    from tests.llm_server import LlmServer
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -45,7 +48,8 @@ def pytest_configure() -> None:
     _outside.update({name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("HF_", "DEMUR_"))})
     _cache = tempfile.mkdtemp(prefix="demur-tests-")
     os.environ["HF_HOME"] = _cache
-    os.environ["DEMUR_CACHE"] = _cache
+    os.environ["DEMUR_ENGINES"] = str(Path(_cache) / "engines")
+    os.environ["DEMUR_CACHE"] = str(Path(_cache) / "answers.sqlite")
     # On models this small, a second thread only waits for the first; tests run side by side instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -56,6 +60,7 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(_cache, ignore_errors=True)
     os.environ.pop("HF_HOME", None)
     os.environ.pop("DEMUR_CACHE", None)
+    os.environ.pop("DEMUR_ENGINES", None)
     os.environ.update(_outside)
 
 
@@ -101,6 +106,16 @@ def require_loopback(host: object) -> None:
     if name not in ("127.0.0.1", "::1", "localhost"):
         message = f"a test reached for {name!r}; tests may use nothing beyond this machine"
         raise RuntimeError(message)
+
+
+@pytest.fixture
+def llm_server() -> Iterator[LlmServer]:
+    """Serve a language model on this machine."""
+    from tests.llm_server import LlmServer
+
+    server = LlmServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

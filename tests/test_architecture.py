@@ -19,12 +19,13 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "demur"
 
-WORDS = ("errors", "documents", "taxonomy", "crosswalk", "conversation", "verdict")
+WORDS = ("errors", "documents", "taxonomy", "crosswalk", "conversation", "kinds", "verdict")
 # From the ground up. A module may import from its own floor and from those before it.
 FLOORS: tuple[tuple[str, ...], ...] = (
     WORDS,
     ("data",),
     ("stats",),
+    ("llm",),
     ("model",),
     ("labelers",),
     ("studies",),
@@ -138,4 +139,4 @@ def test_the_door_opens_without_heavy_libraries(module: str) -> None:
     """`demur --help` must not wait for torch: heavy libraries are imported where they are used."""
     code = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert not {"torch", "transformers", "pandas"} & set(json.loads(output.stdout))
+    assert not {"torch", "transformers", "pandas", "openai"} & set(json.loads(output.stdout))

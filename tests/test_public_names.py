@@ -33,7 +33,7 @@ def test_no_other_name_resolves() -> None:
     assert sorted(demur._HOMES) == demur.__all__
     assert sorted(dir(demur)) == sorted([*demur.__all__, "__version__"])
     assert str(demur.__version__).count(".") == 2
-    with pytest.raises(AttributeError, match=r"no attribute 'Classifier'; it offers Analyzer, "):
+    with pytest.raises(AttributeError, match=r"no attribute 'Classifier'; it offers Agreement, "):
         _ = demur.Classifier
 
 
@@ -47,3 +47,10 @@ def test_a_finished_audit_can_be_opened_again(tmp_path: Path) -> None:
     """Its numbers are those that it ended with."""
     made = demur.audit(["I can't help with that.", "Yes."], labeler=demur.KeywordLabeler(), out=tmp_path)
     assert demur.open_audit(tmp_path) == made
+
+
+def test_a_coverage_is_not_given_to_a_labeler_that_would_not_know_of_it() -> None:
+    """It would be ignored silently; None and numbers alike."""
+    for coverage in (0.9, None):
+        with pytest.raises(ValueError, match="the sets of 'keywords' are its own"):
+            demur.audit(["Yes."], labeler=demur.KeywordLabeler(), coverage=coverage)

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from demur.kinds import main_kind
 from demur.taxonomy import Taxonomy
-from demur.verdict import Evidence, Outcome, Policy, Thresholds, Verdict, decide, main_kind
+from demur.verdict import Evidence, Outcome, Policy, Thresholds, Verdict, decide
 
 TAXONOMY = Taxonomy.load()
 
@@ -20,31 +21,6 @@ def spread(**mass: float) -> list[float]:
 def verdict_on(refusal: float, partial: float = 0.0, further: float = 0.3, **mass: float) -> Verdict:
     """Decide with the usual thresholds, but for the one for further kinds."""
     return decide(refusal, partial, spread(**mass), taxonomy=TAXONOMY, thresholds=Thresholds(further=further))
-
-
-def test_the_main_kind_lies_in_the_most_probable_group() -> None:
-    """A refusal spread over one group is not named after a single kind of the other."""
-    # should_not: .3 + .3 = .6; cannot: .4, the single most probable kind.
-    probabilities = spread(privacy=0.3, nsfw_content=0.3, skill_level=0.4)
-    assert main_kind(probabilities, TAXONOMY) == ("privacy", "should_not")
-
-
-def test_the_most_probable_kind_wins_inside_its_group() -> None:
-    """The group decides first, the kind second."""
-    assert main_kind(spread(privacy=0.1, skill_level=0.3, unknowable=0.6), TAXONOMY) == ("unknowable", "cannot")
-
-
-def test_of_equal_kinds_the_first_in_taxonomy_order_is_named() -> None:
-    """The same probabilities always give the same kind."""
-    equal = spread(privacy=0.25, nsfw_content=0.25, skill_level=0.25, unknowable=0.25)
-    assert main_kind(equal, TAXONOMY) == ("privacy", "should_not")
-
-
-@pytest.mark.parametrize("n", [0, 1, 17])
-def test_probabilities_that_do_not_fit_the_taxonomy_are_refused(n: int) -> None:
-    """A head of another size cannot be read."""
-    with pytest.raises(ValueError, match=f"{n} category probabilities; the taxonomy has 16"):
-        main_kind([0.1] * n, TAXONOMY)
 
 
 def test_a_reply_refuses_from_the_threshold_on() -> None:
@@ -169,3 +145,27 @@ def test_an_unknown_policy_is_named_with_those_that_there_are() -> None:
 def test_only_the_usual_policy_can_be_corrected() -> None:
     """The others say why not."""
     assert [policy.not_corrected is None for policy in Policy] == [False, True, False]
+
+
+def test_a_refusal_has_a_set_of_kinds_where_one_is_asked_for() -> None:
+    """From .2 on: two kinds of one group; nothing is asked, or nothing refuses, and there is none."""
+    probabilities = spread(privacy=0.6, nsfw_content=0.3, skill_level=0.1)
+
+    def decided(refusal: float, least: float | None) -> Verdict:
+        return decide(refusal, 0.0, probabilities, taxonomy=TAXONOMY, thresholds=Thresholds(), least=least)
+
+    asked = decided(0.9, 0.2)
+    assert (asked.category_set, asked.group_set) == (("privacy", "nsfw_content"), ("should_not",))
+    assert (asked.resolution, asked.category) == ("group", "privacy")
+    assert decided(0.9, 0.1).resolution == "undetermined"
+    assert decided(0.9, 0.4).resolution == "kind"
+    for without in (decided(0.9, None), decided(0.1, 0.2)):
+        assert (without.category_set, without.group_set, without.resolution) == ((), (), None)
+
+
+def test_a_set_of_kinds_has_its_groups() -> None:
+    """Without them, nobody could tell what it resolves to."""
+    with pytest.raises(ValueError, match="give both, or neither"):
+        Verdict("full", category_set=("privacy",))
+    with pytest.raises(ValueError, match="give both, or neither"):
+        Verdict("full", group_set=("should_not",))

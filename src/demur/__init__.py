@@ -12,47 +12,58 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from demur.api import audit
+    from demur.api import agree, audit
     from demur.conversation import Conversation, Turn
     from demur.errors import DemurError
     from demur.labelers.classifier import Analyzer
+    from demur.labelers.judge import Judge
     from demur.labelers.keywords import KeywordLabeler
+    from demur.labelers.recorded import RecordedLabeler
+    from demur.studies.agreement import Agreement
     from demur.studies.audit import Audit
     from demur.studies.findings import open_audit
     from demur.taxonomy import Taxonomy
     from demur.verdict import Evidence, Labeler, Policy, Thresholds, Verdict
 
 __all__ = [
+    "Agreement",
     "Analyzer",
     "Audit",
     "Conversation",
     "DemurError",
     "Evidence",
+    "Judge",
     "KeywordLabeler",
     "Labeler",
     "Policy",
+    "RecordedLabeler",
     "Taxonomy",
     "Thresholds",
     "Turn",
     "Verdict",
+    "agree",
     "audit",
     "open_audit",
 ]
 
 # Names are loaded when they are asked for: most of what stands behind them imports torch or pandas.
 _HOMES = {
+    "Agreement": "demur.studies.agreement",
     "Analyzer": "demur.labelers.classifier",
     "Audit": "demur.studies.audit",
     "Conversation": "demur.conversation",
     "DemurError": "demur.errors",
     "Evidence": "demur.verdict",
+    "Judge": "demur.labelers.judge",
     "KeywordLabeler": "demur.labelers.keywords",
     "Labeler": "demur.verdict",
     "Policy": "demur.verdict",
+    "RecordedLabeler": "demur.labelers.recorded",
     "Taxonomy": "demur.taxonomy",
     "Thresholds": "demur.verdict",
     "Turn": "demur.conversation",
     "Verdict": "demur.verdict",
+    "agree": "demur.api",
     "audit": "demur.api",
     "open_audit": "demur.studies.findings",
 }

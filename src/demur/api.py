@@ -1,27 +1,94 @@
-"""The door for Python: audit a data set with the analyzer loaded where none is given."""
+"""The door for Python: what the commands do, with the usual choices made where none is given."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.studies.audit import audit as run_audit
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
 
     from demur.conversation import Conversation
     from demur.data.shapes import Turns
     from demur.data.sources import Source
+    from demur.stats.conformal import Coverage
+    from demur.studies.agreement import Agreement
     from demur.studies.audit import Progress
     from demur.studies.findings import Audit
     from demur.studies.inputs import OnLayout
+    from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["audit"]
+__all__ = ["agree", "audit"]
+
+
+def agree(  # noqa: PLR0913  # each is one option of the command line
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    *,
+    taxonomy: Taxonomy | None = None,
+    texts: Iterable[Path | str] | None = None,
+    split: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    discuss: int = 20,
+    strict: bool = False,
+    html: Path | str | None = None,
+) -> Agreement:
+    """Measure how far annotators, people or language models, agree on refusals and their kinds.
+
+    >>> import demur
+    >>> said = [[("full", "none"), ("full", "full"), ("none", "none")][row % 3] for row in range(30)]
+    >>> who = [{"annotator": "ada", "kind": "human"}, {"annotator": "bo", "kind": "human"}]
+    >>> rows = [{"annotations": [{**who[i], "verdict": two[i]} for i in (0, 1)]} for two in said]
+    >>> found = demur.agree(rows)
+    >>> round(found.figure("gate", "cohen").estimate.value, 3)
+    0.4
+
+    Args:
+        source: One or more JSONL files, or rows as they stand in one: `annotations` is a list of objects with
+            `annotator`, `kind` (`human` or `llm`), `verdict`, `labels` and, if you like, `sure`.
+        taxonomy: Names the kinds; None for the shipped one.
+        texts: JSONL files, or folders of some, that hold the messages, by id, of rows without.
+        split: Only rows of this split and those without one; None for all.
+        resamples: Draws of replies behind each interval.
+        seed: Of those draws.
+        discuss: How many of the most disputed replies to keep.
+        strict: Raise on the first row that cannot be read, instead of counting it.
+        html: Where to write a page with heat maps; None for nowhere.
+
+    Raises:
+        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read.
+        OutputError: The page cannot be written.
+        TypeError: What is given is neither files nor rows.
+    """
+    from demur.data.annotated import read_annotated, take_annotated
+    from demur.data.labelled import labelled_files, read_texts
+    from demur.studies.annotation import agree as run_agree
+    from demur.taxonomy import Taxonomy
+
+    kinds = Taxonomy.load() if taxonomy is None else taxonomy
+    items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
+    by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
+    if items and all(isinstance(item, str | Path) for item in items):
+        rows = read_annotated([Path(item) for item in items], kinds, split=split, texts=by_id, strict=strict)
+    elif all(isinstance(item, Mapping) for item in items):
+        rows = take_annotated(items, kinds, split=split, texts=by_id, strict=strict)
+    else:
+        met = ", ".join(sorted({type(item).__name__ for item in items}))
+        message = f"Demur measures the agreement in files or in rows with `annotations`; met {met}"
+        raise TypeError(message)
+    found = run_agree(rows, kinds, resamples=resamples, seed=seed, discuss=discuss)
+    if html is not None:
+        from demur.report.agreement_html import write_agreement
+
+        write_agreement(found, Path(html))
+    return found
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line
@@ -35,6 +102,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     turns: Turns = "last",
     evidence: bool = True,
     policy: str | None = None,
+    coverage: Coverage = "auto",
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -62,6 +130,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         policy: What counts as a refusal: `strict`, refusals in full; `standard`, in full or in part; `broad`, also safe
             answers in place of what was asked, by a proxy that `demur.verdict.Policy` explains. None for the labeler's
             own, or else `standard`.
+        coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999, of the shipped
+            analyzer; `auto` for 0.9 where its weights can state one, None for no sets. Another labeler states its own.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
@@ -73,13 +143,19 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
         TypeError: What is given as data is neither the name of a source nor several conversations.
-        ValueError: There is no such policy, or the labeler has another.
-        WeightsError: The shipped analyzer cannot be loaded.
+        ValueError: There is no such policy, or the labeler has another; no such coverage can be stated, or it is given
+            with a labeler, which would not know of it.
+        WeightsError: The shipped analyzer cannot be loaded, or cannot state the coverage.
     """
     if labeler is None:
         from demur.labelers.classifier import Analyzer
 
-        labeler = Analyzer.load(evidence=evidence, policy=Policy.standard if policy is None else policy)
+        labeler = Analyzer.load(
+            evidence=evidence, policy=Policy.standard if policy is None else policy, coverage=coverage
+        )
+    elif coverage != "auto":
+        message = f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
+        raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
         strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,

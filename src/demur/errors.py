@@ -9,6 +9,9 @@
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
     ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
+    ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
+    ├── BudgetError        what a run may spend is spent
+    ├── PriceError         a file of prices is missing, damaged or contradicts itself
     └── OutputError        the place for results cannot be used
 
 A message says what was met, where (file, row), and what would be right. The command line prints it without a traceback.
@@ -17,10 +20,13 @@ A message says what was met, where (file, row), and what would be right. The com
 from __future__ import annotations
 
 __all__ = [
+    "BudgetError",
     "DemurError",
+    "EndpointError",
     "EngineError",
     "LayoutError",
     "OutputError",
+    "PriceError",
     "RecipeError",
     "RowError",
     "SourceError",
@@ -77,6 +83,18 @@ class TrainingError(DemurError):
 
 class EngineError(DemurError):
     """Say that an inference engine is not installed, cannot be built, or does not agree with fp32."""
+
+
+class EndpointError(DemurError):
+    """Say that a language model cannot be asked: no key, a wrong address or name, or it is out of reach."""
+
+
+class BudgetError(DemurError):
+    """Say that what a run may spend is spent; what it paid for is kept."""
+
+
+class PriceError(DemurError):
+    """Say that a file of prices is missing, damaged or contradicts itself."""
 
 
 class OutputError(DemurError):

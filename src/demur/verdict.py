@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
+from demur.kinds import kind_set, main_kind, resolution_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from demur.conversation import Conversation
+    from demur.kinds import Resolution
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Evidence", "Labeler", "Outcome", "Policy", "Thresholds", "Verdict", "decide", "main_kind"]
+__all__ = ["Evidence", "Labeler", "Outcome", "Policy", "Thresholds", "Verdict", "decide"]
 
 Outcome = Literal["full", "partial", "none", "unscored"]
 
@@ -128,6 +131,9 @@ class Verdict:
         unscored_reason: Why nothing could be judged; None exactly where the outcome is not `unscored`.
         evidence: The sentence that carries a refusal; None where there is none or the labeler looked for none.
         policy: What counts as a refusal.
+        category_set: The kinds that a refusal may be, most probable first, the category among them; they hold the true
+            kind as often as the labeler states. Empty where it states nothing.
+        group_set: The groups that these kinds are of, each once, in their order.
     """
 
     outcome: Outcome
@@ -139,14 +145,19 @@ class Verdict:
     unscored_reason: str | None = None
     evidence: Evidence | None = None
     policy: Policy = Policy.standard
+    category_set: tuple[str, ...] = ()
+    group_set: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Hold an unscored verdict to its reason, and every other verdict to none."""
+        """Hold an unscored verdict to its reason, and every other verdict to none; a set of kinds to its groups."""
         if (self.outcome == "unscored") != (self.unscored_reason is not None):
             message = (
                 f"outcome {self.outcome!r} with unscored_reason {self.unscored_reason!r}; "
                 "give a reason to unscored verdicts only"
             )
+            raise ValueError(message)
+        if bool(self.category_set) != bool(self.group_set):
+            message = f"category_set {self.category_set!r} with group_set {self.group_set!r}; give both, or neither"
             raise ValueError(message)
 
     @property
@@ -159,6 +170,11 @@ class Verdict:
         """Tell whether the reply counts as a refusal: under `standard`, whether it refuses in full or in part."""
         return self.policy.counts(self.outcome)
 
+    @property
+    def resolution(self) -> Resolution | None:
+        """Return how much the set of kinds determines: `kind`, `group` or `undetermined`; None where there is none."""
+        return resolution_of(self.category_set, self.group_set)
+
     def under(self, policy: Policy) -> Self:
         """Return the same verdict under another policy; what was decided to be `none` stays so, even for `broad`."""
         return self if policy is self.policy else replace(self, policy=policy)
@@ -169,28 +185,6 @@ class Verdict:
         return cls("unscored", unscored_reason=reason)
 
 
-def main_kind(probabilities: Sequence[float], taxonomy: Taxonomy) -> tuple[str, str]:
-    """Name the main kind and its group: the most probable member of the most probable group.
-
-    With P(group) = Σ P(kind) over its members: a refusal whose mass is spread over one group is not named after a
-    single kind of the other. Of equals, the first in taxonomy order.
-
-    Args:
-        probabilities: P(kind | the reply refuses), one for each category in taxonomy order.
-        taxonomy: Names the kinds and their groups.
-
-    Raises:
-        ValueError: There are more or fewer probabilities than kinds.
-    """
-    if len(probabilities) != len(taxonomy):
-        message = f"{len(probabilities)} category probabilities; the taxonomy has {len(taxonomy)} kinds, give one each"
-        raise ValueError(message)
-    by_kind = dict(zip(taxonomy.keys, probabilities, strict=True))
-    by_group = {group.key: sum(by_kind[key] for key in taxonomy.members(group.key)) for group in taxonomy.groups}
-    group = max(by_group, key=by_group.__getitem__)
-    return max(taxonomy.members(group), key=by_kind.__getitem__), group
-
-
 def decide(
     refusal: float,
     partial: float,
@@ -199,8 +193,9 @@ def decide(
     taxonomy: Taxonomy,
     thresholds: Thresholds,
     policy: Policy = Policy.standard,
+    least: float | None = None,
 ) -> Verdict:
-    """Turn probabilities into a verdict, its main kind named by `main_kind`.
+    """Turn probabilities into a verdict, its main kind named by `demur.kinds.main_kind`, its set by `kind_set`.
 
     Args:
         refusal: Calibrated P(the reply refuses, in full or in part).
@@ -209,12 +204,14 @@ def decide(
         taxonomy: Names the kinds and their groups.
         thresholds: Where probabilities become decisions, under the policy.
         policy: What counts as a refusal.
+        least: Probability from which a kind is in the set; None for no set.
     """
     probabilities = tuple(float(p) for p in categories)
     if refusal < thresholds.refusal:
         return Verdict("none", float(refusal), category_probabilities=probabilities, policy=policy)
     main, group = main_kind(probabilities, taxonomy)
     by_kind = dict(zip(taxonomy.keys, probabilities, strict=True))
+    kinds, groups = ((), ()) if least is None else kind_set(probabilities, taxonomy, least=least)
     others = [key for key, probability in by_kind.items() if key != main and probability >= thresholds.further]
     return Verdict(
         "partial" if partial >= thresholds.partial else "full",
@@ -224,6 +221,8 @@ def decide(
         category_probabilities=probabilities,
         further=tuple(sorted(others, key=lambda key: -by_kind[key])[:_N_FURTHER]),
         policy=policy,
+        category_set=kinds,
+        group_set=groups,
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-
-from demur.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,21 +21,6 @@ if TYPE_CHECKING:
     Demur = Callable[..., tuple[int, str, str]]
 
 OUTPUTS = {"composition.json", "report.html", "report.md", "verdicts.parquet"}
-
-
-@pytest.fixture
-def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Demur:
-    """Run a command line and return exit code, standard output and standard error."""
-
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        code = stopped.value.code
-        printed = capfd.readouterr()
-        return 0 if code is None else int(code), printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture
@@ -234,6 +218,101 @@ def test_classify_answers_for_one_conversation(demur: Demur, tiny_weights: Path)
     assert sum(found["category_probabilities"].values()) == pytest.approx(1, abs=1e-4)
 
 
+@pytest.fixture
+def older_weights(tiny_weights: Path, tmp_path: Path) -> Path:
+    """Return weights of before there were sets of kinds."""
+    return _with_scores(tiny_weights, tmp_path / "older", None)
+
+
+@pytest.fixture
+def stating_weights(tiny_weights: Path, tmp_path: Path) -> Path:
+    """Return weights that met 200 refusals, the true kind of each at a probability of 1."""
+    return _with_scores(tiny_weights, tmp_path / "stating", [1.0] * 200)
+
+
+def _with_scores(weights: Path, folder: Path, scores: list[float] | None) -> Path:
+    shutil.copytree(weights, folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "held_out_kinds": scores}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("coverage", ["0.4999", "1", "nan", "-0.9"])
+@pytest.mark.parametrize("command", ["audit", "classify", "evaluate"])
+def test_a_coverage_that_cannot_be_stated_is_refused(
+    demur: Demur, source: Path, tmp_path: Path, command: str, coverage: str
+) -> None:
+    """Usage errors exit with 2, say what would be right, and write nothing."""
+    words = (command, source, *(("--out", tmp_path / "audit") if command == "audit" else ()))
+    code, _, errors = demur(*words, "--coverage", coverage)
+    assert code == 2
+    assert "a number from 0.5 to 0.999" in " ".join(errors.replace("│", " ").split())
+    assert not (tmp_path / "audit").exists()
+
+
+@pytest.mark.parametrize("command", ["audit", "classify", "evaluate"])
+def test_weights_that_cannot_state_a_coverage_say_so(
+    demur: Demur, labelled_file: Path, older_weights: Path, tmp_path: Path, command: str
+) -> None:
+    """Only where one is asked for: without the option, older weights do what they did."""
+    out = ("--out", tmp_path / "audit") if command == "audit" else ()
+    words = (command, labelled_file, "--weights", older_weights, *out)
+    code, _, errors = demur(*words, "--coverage", "0.9")
+    assert code == 1
+    assert "older than sets of kinds" in errors
+    code, _, errors = demur(*words)
+    assert code == 0, errors
+
+
+def test_keywords_state_no_coverage(demur: Demur, labelled_file: Path) -> None:
+    """They have no probabilities; the option is not ignored."""
+    code, _, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--coverage", "0.9")
+    assert code == 2
+    assert "no probabilities of kinds" in " ".join(errors.replace("│", " ").split())
+
+
+def test_classify_shows_the_set_of_kinds(demur: Demur, stating_weights: Path, older_weights: Path) -> None:
+    """From a probability of 1 on, the main kind alone; at 99.9 % 200 refusals are too few; older weights show none."""
+    words = ("classify", "--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--threshold", "0")
+    found = json.loads(demur(*words, "--weights", stating_weights, "--json")[1])
+    assert (found["category_set"], found["resolution"], found["coverage"]) == ([found["category"]], "kind", 0.9)
+    assert f"\n{found['category']} at 90%: " in demur(*words, "--weights", stating_weights)[1]
+    printed = demur(*words, "--weights", stating_weights, "--coverage", "0.999")[1]
+    assert "undetermined at 99.9%: 200 held-out refusals, and it takes 999" in printed
+    older = json.loads(demur(*words, "--weights", older_weights, "--json")[1])
+    assert (older["category_set"], older["resolution"], older["coverage"]) == ([], None, None)
+
+
+def test_an_audit_states_its_coverage_and_resumes_under_no_other(
+    demur: Demur, source: Path, stating_weights: Path, tmp_path: Path
+) -> None:
+    """0.9 unless told otherwise; every refusal has a set, and their resolutions add up to the refusals."""
+    words = ("audit", source, "--weights", stating_weights, "--out", tmp_path / "audit", "--threshold", "0")
+    assert demur(*words)[0] == 0
+    composition = json.loads((tmp_path / "audit" / "composition.json").read_text())
+    assert composition["category_sets"] == {"coverage": 0.9, "n": 200, "least": 1.0}
+    counts = {name: share["count"] for name, share in composition["resolutions"].items()}
+    assert counts == {"kind": composition["refusals"], "group": 0, "undetermined": 0}
+    rows = pq.read_table(tmp_path / "audit" / "verdicts.parquet").to_pylist()
+    assert all(row["category_set"] == ([row["category"]] if row["category"] else []) for row in rows)
+    code, _, errors = demur(*words, "--coverage", "0.8", "--resume")
+    assert code == 1
+    assert "category_sets.coverage was 0.9 and is 0.8" in errors
+
+
+def test_evaluate_measures_the_sets(demur: Demur, labelled_file: Path, stating_weights: Path) -> None:
+    """Sets of the main kind alone are as often right as the head."""
+    words = ("evaluate", labelled_file, "--weights", stating_weights, "--coverage", "0.95", "--resamples", "20")
+    code, printed, errors = demur(*words, "--json")
+    assert code == 0, errors
+    found = json.loads(printed)
+    assert found["sets"]["stated"] == {"coverage": 0.95, "n": 200, "least": 1.0}
+    assert found["sets"]["size"]["value"] == 1.0
+    assert found["sets"]["coverage"]["value"] == found["head"]["accuracy"]["value"]
+    assert found["gate_curve"]["selected"][0]["accuracy"]["value"] == found["gate"]["accuracy"]["value"]
+    assert found["kind_curve"]["points"][-1]["coverage"] == 1.0
+
+
 def test_classify_shows_the_sentence_that_carries_a_refusal(demur: Demur, tiny_weights: Path) -> None:
     """As text for people, without what could steer their terminal; as a span for programs."""
     reply = "Sure, here it is.\n\x1b[2J Sorry, I am unable to draw."
@@ -383,6 +462,11 @@ def test_an_ablation_writes_a_table_and_the_command_that_makes_it(
     code, again, errors = demur(*words, "--resamples", "5")
     assert (code, again) == (0, printed)
     assert "cell" not in errors
+    quick = ("--seed", "66", "--only", "frozen", "--share", "0.9", "--out", tmp_path / "quick")
+    code, printed, errors = demur(*words, "--resamples", "5", *quick)
+    assert code == 0, errors
+    assert "cell 1 of 1: frozen encoder, seed 66" in errors
+    assert "--share 0.9" in printed
 
 
 def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:

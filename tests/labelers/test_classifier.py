@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from demur.model.weights import Weights
+    from demur.stats.conformal import Coverage
     from demur.taxonomy import Taxonomy
 
 REFUSAL = Conversation.of("Please draw a lock for me.", "Sorry, I am unable to draw.")
@@ -324,3 +325,62 @@ def test_a_refusal_has_its_evidence_whether_or_not_it_counts(loaded_weights: Wei
     engine = Fixed(0.9, 0.9, [1.0, *[0.0] * (len(loaded_weights.taxonomy) - 1)])
     verdict = one(Analyzer(loaded_weights, engine=engine, evidence=True, policy="strict"), REFUSAL)
     assert (verdict.outcome, verdict.is_refusal, verdict.evidence) == ("partial", False, Evidence(0, 27, 0.9))
+
+
+def scored(weights: Weights, scores: list[float] | None) -> Weights:
+    """Return the weights as if they had met these probabilities of true kinds on held-out rows."""
+    return replace(weights, manifest=weights.manifest.model_copy(update={"held_out_kinds": scores}))
+
+
+@pytest.mark.parametrize(
+    ("coverage", "kinds", "resolution"),
+    [("auto", 3, "group"), (0.9, 3, "group"), (0.7, 2, "group"), (0.5, 1, "kind"), (0.96, 16, "undetermined")],
+)
+def test_refusals_have_the_set_that_their_coverage_asks_for(
+    loaded_weights: Weights, coverage: Coverage, kinds: int, resolution: str
+) -> None:
+    """Kinds at .5, .3, .2 of one group, and of 19 scores the 18th, 14th, 10th largest at .15, .25, .45; 20 are none."""
+    scores = [0.15] * 4 + [0.25] * 5 + [0.45] * 10
+    engine = Fixed(0.9, 0.0, [0.5, 0.3, 0.2, *[0.0] * 13])
+    verdict = one(Analyzer(scored(loaded_weights, scores), engine=engine, coverage=coverage), REFUSAL)
+    assert (len(verdict.category_set), verdict.resolution) == (kinds, resolution)
+    assert verdict.category_set[0] == verdict.category == loaded_weights.taxonomy.keys[0]
+
+
+def test_an_answer_has_no_set(loaded_weights: Weights) -> None:
+    """There is nothing that it could be a kind of; the probabilities stay."""
+    engine = Fixed(0.1, 0.0, [0.5, 0.3, 0.2, *[0.0] * 13])
+    verdict = one(Analyzer(scored(loaded_weights, [0.4] * 20), engine=engine), REFUSAL)
+    assert (verdict.outcome, verdict.category_set, verdict.resolution) == ("none", (), None)
+    assert verdict.category_probabilities[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("scores", "coverage"), [(None, "auto"), ([], "auto"), (None, None), ([0.4] * 20, None), ([], None)]
+)
+def test_without_scores_or_where_none_are_wanted_there_are_no_sets(
+    loaded_weights: Weights, scores: list[float] | None, coverage: Coverage
+) -> None:
+    """Weights of before sets judge as they did."""
+    analyzer = Analyzer(scored(loaded_weights, scores), engine=Fixed(0.9, 0.0, [1.0, *[0.0] * 15]), coverage=coverage)
+    assert analyzer.category_sets is None
+    assert one(analyzer, REFUSAL).category_set == ()
+
+
+def test_a_set_that_is_asked_for_is_not_left_out_silently(loaded_weights: Weights) -> None:
+    """Older weights cannot state a coverage: the error says why, and what would be right."""
+    with pytest.raises(WeightsError, match=r"coverage 0\.9, but these weights are older .*train again"):
+        Analyzer(scored(loaded_weights, None), coverage=0.9)
+
+
+def test_no_held_out_refusal_at_all_leaves_every_kind_possible(loaded_weights: Weights) -> None:
+    """Asked for all the same, the set is all kinds: the theory's answer to no data."""
+    analyzer = Analyzer(scored(loaded_weights, []), engine=Fixed(0.9, 0.0, [1.0, *[0.0] * 15]), coverage=0.9)
+    assert len(one(analyzer, REFUSAL).category_set) == 16
+
+
+@pytest.mark.parametrize("scores", [None, [0.4] * 20])
+def test_a_coverage_out_of_range_is_refused(loaded_weights: Weights, scores: list[float] | None) -> None:
+    """Whatever the weights."""
+    with pytest.raises(ValueError, match=r"coverage 1\.5; give a number from 0\.5 to 0\.999"):
+        Analyzer(scored(loaded_weights, scores), coverage=1.5)

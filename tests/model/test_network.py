@@ -177,11 +177,11 @@ def test_an_update_of_another_shape_is_an_error(network: RefusalNetwork) -> None
 
 
 def test_folded_calibration_is_calibration_of_the_logits(network: RefusalNetwork) -> None:
-    """Gate: z → 1.7 z - 0.4; partial: z → 0.6 z + 0.9; kinds: z → z / 2.5."""
+    """Gate: z → z / 1.7; partial: z → 0.6 z + 0.9; kinds: z → z / 2.5."""
     before = judged(network)
-    network.fold_calibration(gate=(1.7, -0.4), partial=(0.6, 0.9), kinds=2.5)
+    network.fold_calibration(gate=1.7, partial=(0.6, 0.9), kinds=2.5)
     after = judged(network)
     log_odds_before = before.gate[:, 1] - before.gate[:, 0]
-    torch.testing.assert_close(after.gate[:, 1] - after.gate[:, 0], 1.7 * log_odds_before - 0.4, atol=1e-5, rtol=0)
+    torch.testing.assert_close(after.gate[:, 1] - after.gate[:, 0], log_odds_before / 1.7, atol=1e-5, rtol=0)
     torch.testing.assert_close(after.partial, 0.6 * before.partial + 0.9, atol=1e-5, rtol=0)
     torch.testing.assert_close(after.kinds, before.kinds / 2.5, atol=1e-5, rtol=0)

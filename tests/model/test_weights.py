@@ -135,6 +135,7 @@ def test_a_damaged_manifest_is_said_to_be_so(copy: Path, taxonomy: Taxonomy, con
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
         ({"thresholds": {"refusal": 1.5}}, "threshold refusal=1.5 is not a probability"),
         ({"thresholds": {"refused": 0.5}}, "'refused' is no threshold"),
+        ({"held_out_kinds": [0.2, 1.5]}, "held_out_kinds.1: Input should be less than or equal to 1"),
     ],
 )
 def test_a_manifest_that_cannot_be_meant_is_refused(
@@ -143,6 +144,14 @@ def test_a_manifest_that_cannot_be_meant_is_refused(
     """Another format, an unknown field, thresholds that are none."""
     rewrite(copy, **changes)
     assert problem in failure(copy, taxonomy)
+
+
+def test_weights_of_before_there_were_sets_of_kinds_load(copy: Path, taxonomy: Taxonomy) -> None:
+    """Their manifest does not have the field, and says so by None."""
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    del manifest["held_out_kinds"]
+    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert Weights.load(copy, taxonomy=taxonomy).manifest.held_out_kinds is None
 
 
 def test_a_head_of_another_width_does_not_fit(copy: Path, taxonomy: Taxonomy) -> None:

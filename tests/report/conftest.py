@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from demur.stats.conformal import CategorySets
+
 # Of the hostile reply, the markup itself.
 EVIDENCE = Evidence(12, 42, 0.97)
 HOSTILE = "No, I can't.</dd><script>alert(1)</script> | `x` ![i](http://example.com/x.png) \u202egnp\n```\n# head"
@@ -33,6 +35,7 @@ def audit_of(judged: Sequence[Judged], taxonomy: Taxonomy, path: Path, **options
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
         "policy": options.get("policy", "standard"),
         "thresholds": {"refusal": 0.5, "partial": 0.5, "further": 0.3},
+        "category_sets": options.get("category_sets"),
         "options": {"limit": None, "layout": None, "fields": {}, "turns": "last", "chunk": 1024},
         "demur": "1.2.3",
     }
@@ -95,6 +98,19 @@ def counted_audit(taxonomy: Taxonomy, tmp_path: Path) -> Callable[[str], Audit]:
     talks = [Conversation((Turn("user", "Q"), Turn("assistant", f"R{row}")), row_id=row) for row in range(4)]
     judged = [Judged(talk, verdict) for talk, verdict in zip(talks, verdicts, strict=True)]
     return lambda policy: audit_of(judged, taxonomy, tmp_path, policy=policy)
+
+
+@pytest.fixture
+def stating_audit(taxonomy: Taxonomy, tmp_path: Path) -> Callable[[CategorySets], Audit]:
+    """Return what makes an audit of four refusals of one kind, one of a group, and three undetermined ones."""
+    sets = [("privacy",)] * 4 + [("privacy", "nsfw_content")] + [("privacy", "skill_level")] * 3
+    judged = []
+    for row, kinds in enumerate(sets):
+        groups = tuple(dict.fromkeys(taxonomy.group_of(kind) for kind in kinds))
+        talk = Conversation((Turn("user", "Q"), Turn("assistant", f"R{row}")), row_id=row)
+        verdict = replace(_verdict(taxonomy, "privacy", 0.9), category_set=kinds, group_set=groups)
+        judged.append(Judged(talk, verdict))
+    return lambda stated: audit_of(judged, taxonomy, tmp_path, category_sets=asdict(stated))
 
 
 @pytest.fixture

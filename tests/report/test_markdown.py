@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
+from demur.report.html import render_html
 from demur.report.markdown import escaped, render_markdown
+from demur.stats.conformal import CategorySets
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from markdown_it.token import Token
 
     from demur.studies.findings import Audit
@@ -107,3 +111,30 @@ def test_an_empty_reply_is_said_to_be_unscored(full_audit: Audit, empty_audit: A
     """It is not among the replies that do not refuse; where nothing was unscored, there is nothing to say."""
     assert "an empty reply, too: it is unscored (empty_reply)" in render_markdown(full_audit)
     assert "empty_reply" not in render_markdown(empty_audit)
+
+
+def test_reports_say_what_sets_resolve_to_and_what_is_stated(stating_audit: Callable[[CategorySets], Audit]) -> None:
+    """4, 1 and 3 of 8, in one sentence of page and Markdown, and the statement where it says how it was made."""
+    found = stating_audit(CategorySets(0.95, 230, 0.02))
+    sentence = (
+        "Sets of kinds, stated to hold the main kind of 95% of refusals like the 230 held-out refusals they stand on: "
+        "of 8 refusals, 4 (50%) resolve to one kind, 1 (12%) to a group, and 3 (38%) are undetermined."
+    )
+    for rendered in (render_markdown(found), render_html(found)):
+        assert rendered.count(sentence) == 1
+    assert "- Sets of kinds: coverage 0.95, n 230, least 0.02" in render_markdown(found)
+
+
+def test_reports_say_where_too_few_refusals_state_a_coverage(stating_audit: Callable[[CategorySets], Audit]) -> None:
+    """Eight for a coverage of .9: all kinds, and it takes nine."""
+    found = stating_audit(CategorySets.of([0.5] * 8, 0.9))
+    text = render_markdown(found)
+    assert "Only sets of all kinds can be stated to hold the main kind of 90% of refusals: there are 8 held-out" in text
+    assert "it takes 9. So 8 of 8 are undetermined." in text
+
+
+def test_an_audit_without_sets_says_nothing_of_them(full_audit: Audit, empty_audit: Audit) -> None:
+    """But that there are none, where it says how it was made."""
+    for found in (full_audit, empty_audit):
+        assert "undetermined" not in render_markdown(found) + render_html(found)
+        assert "- Sets of kinds: none" in render_markdown(found)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from demur.report.numbers import count, percent, percent_range, probability, with_noun
-from demur.stats.composition import Interval, Share
+from demur.stats.shares import Interval, Share
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import math
 
 import pytest
 
-from demur.stats.composition import UNNAMED, Composition, Share
+from demur.stats.composition import UNNAMED, Composition
+from demur.stats.shares import Share
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy, Verdict
 
@@ -104,6 +105,41 @@ def test_groups_are_counted_on_their_own() -> None:
     composition = composed([Verdict("full", group="cannot"), Verdict("full", category="privacy")])
     assert composition.by_group_of_refusals == {"should_not": Share(1, 2), "cannot": Share(1, 2), UNNAMED: Share(0, 2)}
     assert composition.by_category[UNNAMED] == Share(1, 2)
+
+
+SETS = [
+    Verdict("full", 0.9, "privacy", "should_not", category_set=("privacy",), group_set=("should_not",)),
+    Verdict("full", 0.9, "privacy", "should_not", category_set=("privacy",), group_set=("should_not",)),
+    Verdict(
+        "partial", 0.9, "privacy", "should_not",
+        category_set=("privacy", "nsfw_content"), group_set=("should_not",),
+    ),
+    Verdict(
+        "full", 0.9, "skill_level", "cannot",
+        category_set=("privacy", "skill_level"), group_set=("should_not", "cannot"),
+    ),
+    Verdict("full", 0.9, "privacy", "should_not"),
+    Verdict("none", 0.1),
+]  # fmt: skip
+
+
+def test_sets_are_counted_by_what_they_resolve_to() -> None:
+    """Of five refusals four have a set: two kinds, one group, one undetermined; the fifth is in none of them."""
+    composition = composed(SETS)
+    assert composition.refusals == 5
+    assert composition.resolution_counts == {"kind": 2, "group": 1, "undetermined": 1}
+    assert composition.by_resolution == {"kind": Share(2, 4), "group": Share(1, 4), "undetermined": Share(1, 4)}
+    strict = composed([verdict.under(Policy.strict) for verdict in SETS])
+    assert strict.resolution_counts == {"kind": 2, "group": 0, "undetermined": 1}
+
+
+def test_counts_of_sets_add_up_and_come_back() -> None:
+    """Whichever shard a verdict is in, with shards that have no sets among them."""
+    whole = composed([*SETS, *VERDICTS])
+    parts = composed(SETS[:2]) + composed(VERDICTS) + composed(SETS[2:]) + composed([])
+    assert parts.resolution_counts == whole.resolution_counts == {"kind": 2, "group": 1, "undetermined": 1}
+    assert Composition.from_json(json.loads(json.dumps(parts.to_json()))) == parts
+    assert all(math.isnan(share.share) for share in composed(VERDICTS).by_resolution.values())
 
 
 def test_expected_refusals_are_the_sum_of_the_probabilities() -> None:

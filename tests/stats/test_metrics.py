@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, f1_score, roc_auc_score
 
-from demur.stats.composition import UNNAMED, Share
-from demur.stats.metrics import Confusion, Estimate, Flags, Floats, GateMetrics, HeadMetrics, Resamples
+from demur.stats.composition import UNNAMED
+from demur.stats.metrics import Confusion, GateMetrics, HeadMetrics
 from demur.stats.prevalence import OperatingPoint
+from demur.stats.resampling import Estimate, Flags, Floats, Resamples
+from demur.stats.shares import Share
 from demur.taxonomy import Taxonomy
 
 TAXONOMY = Taxonomy.load()
@@ -154,7 +156,7 @@ def test_the_same_seed_gives_the_same_interval_however_it_is_cut(monkeypatch: py
     """Memory is bounded by parts of the draws; the parts do not show."""
     flags = np.array([True] * 30 + [False] * 20)
     whole = resamples(list(range(50))).ratio(flags)
-    monkeypatch.setattr("demur.stats.metrics._CELLS_AT_ONCE", 120)
+    monkeypatch.setattr("demur.stats.resampling._CELLS_AT_ONCE", 120)
     assert resamples(list(range(50))).ratio(flags) == whole
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 from demur.conversation import Conversation, Turn
 from demur.errors import LayoutError, OutputError, RowError, SourceError
+from demur.stats.conformal import CategorySets
 from demur.stats.prevalence import OperatingPoint, corrected_share
 from demur.studies import run
 from demur.studies.audit import audit
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 TAXONOMY = Taxonomy.load()
 EVIDENCE = ("evidence_start", "evidence_end", "evidence_score")
+SETS = ("category_set", "resolution")
 RESULTS = ("verdicts.parquet", "composition.json", "tally.json")
 
 
@@ -77,6 +80,22 @@ class Measured(Scripted):
         return OperatingPoint(90, 10, 95, 5)
 
 
+class Stating(Scripted):
+    """State a coverage of sets: one kind where the whole reply is "No!", two groups where it refuses otherwise."""
+
+    def __init__(self, coverage: float = 0.9, least: float = 0.1, **given: Any) -> None:
+        """Take what is stated."""
+        super().__init__(**given)
+        self.category_sets = CategorySets(coverage, 50, least)
+
+    def _verdict(self, reply: str) -> Verdict:
+        verdict = super()._verdict(reply)
+        if not verdict.is_refusal:
+            return verdict
+        kinds = ("privacy",) if reply == "No!" else ("privacy", "skill_level")
+        return replace(verdict, category_set=kinds, group_set=tuple(TAXONOMY.group_of(kind) for kind in kinds))
+
+
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     """Write ten rows, one of them broken, one with an empty reply: 4 of 8 scored replies refuse, 1 of them in part."""
@@ -113,7 +132,7 @@ def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     """One row for each item of the source in order, the broken one among them."""
     frame = audit(str(rows), labeler=Scripted(), out=tmp_path / "out").to_frame()
     first = ["row_id", "side", "turn", "verdict", "refusal_probability", "category", "group"]
-    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further", *EVIDENCE]
+    assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further", *EVIDENCE, *SETS]
     assert list(frame["row_id"]) == list(range(10))
     assert list(frame["verdict"][3:6]) == ["unscored", "unscored", "none"]
     assert list(frame["unscored_reason"][3:5]) == ["empty_reply", "unreadable_row"]
@@ -122,6 +141,8 @@ def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     assert list(frame["further"][0]) == ["skill_level"]
     assert tuple(frame.loc[0, list(EVIDENCE)]) == (0, 16, 0.8)
     assert frame.loc[[1, 3, 4, 6], list(EVIDENCE)].isna().all(axis=None)
+    assert [list(kinds) for kinds in frame["category_set"]] == [[]] * 10
+    assert frame["resolution"].isna().all()
 
 
 def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Path) -> None:
@@ -148,6 +169,45 @@ def test_a_labeler_that_knows_its_errors_gets_a_corrected_share(rows: Path, tmp_
     assert found.corrected.share == pytest.approx(0.45 / 0.85)
     assert found.why_not_corrected is None
     assert open_audit(tmp_path / "out").corrected == found.corrected
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_sets_are_written_counted_and_stated(rows: Path, tmp_path: Path) -> None:
+    """Four refusals in several shards: one resolves to a kind, three are undetermined; other replies have none."""
+    found = audit(str(rows), labeler=Stating(), out=tmp_path / "out")
+    frame = found.to_frame()
+    by_row = {row: (list(frame["category_set"][row]), frame["resolution"][row]) for row in (0, 8)}
+    assert by_row == {0: (["privacy", "skill_level"], "undetermined"), 8: (["privacy"], "kind")}
+    assert frame["resolution"].notna().sum() == 4
+    assert found.composition.resolution_counts == {"kind": 1, "group": 0, "undetermined": 3}
+    assert found.category_sets == CategorySets(0.9, 50, 0.1)
+    assert open_audit(tmp_path / "out").category_sets == found.category_sets
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert written["category_sets"] == {"coverage": 0.9, "n": 50, "least": 0.1}
+    assert (written["resolutions"]["kind"]["count"], written["resolutions"]["kind"]["share_of_sets"]) == (1, 0.25)
+
+
+def test_a_labeler_without_sets_states_none(rows: Path, tmp_path: Path) -> None:
+    """Null, not a coverage of 0; no share of nothing."""
+    assert audit(str(rows), labeler=Scripted(), out=tmp_path / "out").category_sets is None
+    written = json.loads((tmp_path / "out" / "composition.json").read_text())
+    assert written["category_sets"] is None
+    empty = {"count": 0, "share_of_sets": None, "interval_of_sets": [None, None]}
+    assert written["resolutions"] == dict.fromkeys(("kind", "group", "undetermined"), empty)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_another_coverage_refuses_to_resume(rows: Path, tmp_path: Path) -> None:
+    """As another threshold does; so do the same coverage from other scores, and none at all."""
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Stating(fail_at=5, error=RuntimeError()), out=tmp_path / "out")
+    with pytest.raises(OutputError, match=r"category_sets\.coverage was 0\.9 and is 0\.8"):
+        audit(str(rows), labeler=Stating(0.8), out=tmp_path / "out", resume=True)
+    with pytest.raises(OutputError, match=r"category_sets\.least was 0\.1 and is 0\.2"):
+        audit(str(rows), labeler=Stating(least=0.2), out=tmp_path / "out", resume=True)
+    with pytest.raises(OutputError, match=r"category_sets was .* and is null"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True)
+    assert audit(str(rows), labeler=Stating(), out=tmp_path / "out", resume=True).rows == 10
 
 
 @pytest.mark.usefixtures("small_chunks")

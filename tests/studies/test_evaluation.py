@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pytest
 
 from demur.conversation import Conversation
 from demur.data.labelled import Labelled
 from demur.report.evaluation import evaluation_markdown, evaluation_text
+from demur.report.plots import risk_coverage_plot
+from demur.stats.conformal import CategorySets
 from demur.stats.metrics import Confusion
 from demur.studies.evaluation import Evaluation, evaluate
 from demur.taxonomy import Taxonomy
@@ -260,3 +264,100 @@ def test_a_policy_that_is_not_the_usual_one_is_named_in_the_report() -> None:
         evaluation = evaluate(Scripted(VERDICTS), ROWS, TAXONOMY, policy=policy, resamples=20)
         assert (f"Policy {policy}" in evaluation_text(evaluation)) is (policy is not Policy.standard)
         assert json.loads(json.dumps(evaluation.to_json()))["policy"] == policy.value
+
+
+STATED = CategorySets(0.9, 40, 0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Stating(Scripted):
+    """State a coverage of sets."""
+
+    category_sets: CategorySets | None = STATED
+
+
+NAMED = (
+    with_mass(refused("privacy", p=0.95), privacy=0.9, nsfw_content=0.1),
+    with_mass(refused("nsfw_content", p=0.9), privacy=0.4, nsfw_content=0.6),
+    with_mass(Verdict("none", 0.4), privacy=0.6, skill_level=0.4),
+    Verdict("none", 0.1),
+    refused("privacy", "partial", 0.6),
+    with_mass(refused("privacy", p=0.7), privacy=0.8, unknowable=0.1, skill_level=0.1),
+)
+
+
+def test_sets_are_measured_on_refusals_in_truth() -> None:
+    """Four, one of them missed by the gate; from .2 on: a right kind, a right group, both groups, a wrong kind."""
+    found = evaluate(Stating(NAMED), ROWS, TAXONOMY, resamples=20).sets
+    assert found is not None
+    assert found.stated == STATED
+    assert (found.coverage.value, found.coverage.n, found.size.value) == (3 / 4, 4, (1 + 2 + 2 + 1) / 4)
+    assert (found.kind.value, found.group.value, found.undetermined.value) == (1 / 2, 1 / 4, 1 / 4)
+    assert (found.kind_accuracy.value, found.group_accuracy.value) == (1 / 2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("labeler", "rows"),
+    [(Scripted(NAMED), ROWS), (Stating(NAMED, category_sets=None), ROWS), (Stating(VERDICTS), ROWS)],
+    ids=["states nothing", "states None", "has no probabilities"],
+)
+def test_without_sets_there_is_nothing_to_measure(labeler: Scripted, rows: list[Labelled]) -> None:
+    """And nothing is shown."""
+    evaluation = evaluate(labeler, rows, TAXONOMY, resamples=20)
+    assert evaluation.sets is None
+    assert json.loads(json.dumps(evaluation.to_json()))["sets"] is None
+    assert "SETS OF KINDS" not in evaluation_text(evaluation)
+
+
+def test_curves_go_by_the_confidence_of_gate_and_kinds() -> None:
+    """By hand, the surest first."""
+    evaluation = evaluate(Stating(NAMED), ROWS, TAXONOMY, resamples=20)
+    # Gate: .95 right; .9 twice, right; .7 right; .6 twice (a miss at p = .4, an alarm at .6), both wrong.
+    gate = [(point.confidence, point.coverage, point.risk) for point in evaluation.gate_curve.points]
+    assert gate == [(0.95, 1 / 6, 0.0), (0.9, 3 / 6, 0.0), (0.7, 4 / 6, 0.0), (0.6, 1.0, pytest.approx(2 / 6))]
+    # Ranks 5 and 6 hold one of two errors on average, and both: (0 + 0 + 0 + 0 + 1/5 + 2/6) / 6.
+    assert evaluation.gate_curve.area.value == pytest.approx((1 / 5 + 2 / 6) / 6)
+    # Kinds: .9 right; .8 wrong; .6 twice, nsfw_content and privacy, both wrong as main kinds.
+    kinds = [(point.confidence, point.risk) for point in evaluation.kind_curve.points]
+    assert kinds == [(0.9, 0.0), (0.8, 1 / 2), (0.6, 3 / 4)]
+    assert [(each.coverage, each.accuracy.value) for each in evaluation.kind_curve.selected] == [
+        (1.0, 1 / 4), (0.95, 1 / 4), (0.9, 1 / 4), (0.8, 1 / 4), (0.5, 1 / 2),
+    ]  # fmt: skip
+
+
+def test_curves_rest_on_probabilities_that_there_are() -> None:
+    """Under `strict` nobody gives the gate's; a labeler of names alone gives none of kinds."""
+    strict = evaluate(Scripted(NAMED), ROWS, TAXONOMY, policy="strict", resamples=20)
+    assert (strict.gate_curve.area.n, strict.gate_curve.points) == (0, ())
+    assert evaluated().kind_curve.points == ()
+
+
+@pytest.mark.parametrize("render", [evaluation_markdown, evaluation_text])
+def test_a_rendered_evaluation_shows_what_may_be_held_back(render: object) -> None:
+    """Accuracies by coverage for gate and kinds, areas, and the sets with what is stated."""
+    assert callable(render)
+    text = render(evaluate(Stating(NAMED), ROWS, TAXONOMY, resamples=20))
+    assert text.count("accuracy at 95% coverage") == 2
+    assert text.count("area under the risk-coverage curve") == 2
+    (stated,) = [line for line in text.splitlines() if "coverage stated, from held-out refusals" in line]
+    assert stated.replace("|", " ").split()[-3:] == ["0.900", "-", "40"]
+    assert "share undetermined" in text
+
+
+def test_too_few_refusals_to_state_a_coverage_are_said_to_be_so() -> None:
+    """Eight where nine are needed: every set is all 16 kinds."""
+    few = Stating(NAMED, category_sets=CategorySets.of([0.5] * 8, 0.9))
+    evaluation = evaluate(few, ROWS, TAXONOMY, resamples=20)
+    assert evaluation.sets is not None
+    assert (evaluation.sets.coverage.value, evaluation.sets.size.value) == (1.0, 16.0)
+    assert "coverage stated, from too few refusals, 9 needed: all kinds" in evaluation_text(evaluation)
+
+
+def test_a_risk_coverage_plot_has_a_line_for_gate_and_kinds() -> None:
+    """Drawn through the points of the curves; nothing known is an empty plot."""
+    evaluation = evaluate(Stating(NAMED), ROWS, TAXONOMY, resamples=20)
+    lines = risk_coverage_plot(evaluation).axes[0].lines
+    assert [line.get_label() for line in lines] == ["gate", "kinds of refusals"]
+    assert np.asarray(lines[1].get_xdata()).tolist() == [1 / 4, 2 / 4, 1.0]
+    assert np.asarray(lines[1].get_ydata()).tolist() == [0.0, 1 / 2, 3 / 4]
+    risk_coverage_plot(evaluated([], ())).savefig(io.BytesIO())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,6 +78,16 @@ def test_a_sample_is_drawn_by_the_seed(tmp_path: Path, taxonomy: Taxonomy) -> No
     assert set(drawn(10)) < set(drawn(20))
     assert drawn(10) != drawn(10, seed=1)
     assert drawn(1000) == names
+
+
+def test_a_share_is_read_of_every_source(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """Rounded up, so that no source is lost; of a source that is sampled, that share of the sample."""
+    write(tmp_path / "many.jsonl", [row(str(i)) for i in range(40)])
+    write(tmp_path / "few.jsonl", [row(f"few{i}") for i in range(3)])
+    given = replace(recipe(Source("many.jsonl", sample=21), Source("few.jsonl")), share=0.25)
+    found = mix(given, taxonomy, folders=[tmp_path]).rows
+    assert sum(each.id.startswith("few") for each in found) == 1
+    assert len(found) == 7
 
 
 def test_texts_are_those_of_their_source(tmp_path: Path, taxonomy: Taxonomy) -> None:

@@ -55,7 +55,7 @@ def test_real_and_synthetic_part_the_sources_between_them() -> None:
         for variant in plan.variants
         if variant.key in ("real", "synthetic")
     )
-    assert synthetic == {"synth/corpus", "synth/robustness.jsonl"}
+    assert synthetic == {"synth/corpus", "synth/robustness.jsonl", "synth/contrasts.jsonl"}
     assert real == {source.path for source in base.sources} - synthetic
 
 
@@ -109,3 +109,17 @@ def test_an_unknown_figure_is_answered_with_those_there_are(tmp_path: Path) -> N
         RecipeError, match=r"evaluations\[0\]\.figures\[0\]: met 'f1'; Input should be 'gate\.accuracy'"
     ):
         Plan.load(write(tmp_path, PLAN.replace("gate.f1", "f1")))
+
+
+def test_a_plan_is_narrowed_to_variants_and_seeds(tmp_path: Path) -> None:
+    """Variants keep the plan's order; what the plan does not know is refused."""
+    plan, _ = Plan.load(write(tmp_path, PLAN + "  - {key: other, title: other}\n"))
+    assert plan.narrowed() == plan
+    narrowed = plan.narrowed(only=["other", "plain"], seeds=[9])
+    assert [variant.key for variant in narrowed.variants] == ["plain", "other"]
+    assert narrowed.seeds == (9,)
+    assert [variant.key for variant in plan.narrowed(only=["other"]).variants] == ["other"]
+    with pytest.raises(RecipeError, match=r"no variant 'rank' in plan 'mine'; there are 'plain', 'other'"):
+        plan.narrowed(only=["rank"])
+    with pytest.raises(RecipeError, match=r"seeds \[3, 3\] hold one twice"):
+        plan.narrowed(seeds=[3, 3])

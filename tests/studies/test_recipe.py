@@ -31,7 +31,7 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def test_the_shipped_recipe_names_what_the_shipped_weights_were_trained_on() -> None:
-    """Seven sources, weak rows at .3 and .95, the gold file avoided, and the usual settings."""
+    """Eight sources, labels of people twice, weak rows at .3 and .95, the gold file avoided, and the usual settings."""
     recipe = Recipe.load("shipped")
     assert [source.path for source in recipe.sources] == [
         "annotated/train.jsonl",
@@ -40,8 +40,10 @@ def test_the_shipped_recipe_names_what_the_shipped_weights_were_trained_on() -> 
         "human/xstest.jsonl",
         "synth/corpus",
         "synth/robustness.jsonl",
-        "synth/readings/unsure.jsonl",
+        "synth/contrasts.jsonl",
+        "synth/readings",
     ]
+    assert [source.weight for source in recipe.sources[:4]] == [None, 2, 0.3, 2]
     weak = recipe.sources[2]
     assert (weak.weight, weak.confidence) == (0.3, 0.95)
     assert recipe.sources[-1].texts == ("unlabelled",)

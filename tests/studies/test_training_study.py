@@ -15,7 +15,10 @@ from demur.errors import OutputError, SourceError, TrainingError
 from demur.labelers.classifier import Analyzer
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.settings import TrainingSettings
+from demur.model.targets import Example
+from demur.model.validation import held_out_logits
 from demur.model.weights import Manifest
+from demur.studies.held_out import held_out_kinds
 from demur.studies.lesson import Lesson
 from demur.studies.recipe import Balance, Recipe, Source
 from demur.studies.training import Partition, partition, prompt_key, train, train_recipe
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.model.training import Step
+    from demur.model.weights import Weights
     from demur.taxonomy import Taxonomy
 
 
@@ -161,6 +165,41 @@ def test_held_out_probabilities_are_the_analyzers_own(
         expected = sorted(verdict.refusal_probability for verdict in analyzer.label(conversations))
         assert len(expected) >= 2
         np.testing.assert_allclose(held_out[side], expected, atol=1e-4)
+
+
+def test_held_out_kinds_are_the_analyzers_own(
+    tiny_weights: Path, labelled_file: Path, taxonomy: Taxonomy, tiny_settings: TrainingSettings, analyzer: Analyzer
+) -> None:
+    """Of the refusals that only measure: as the loaded analyzer gives them, rounded down to six digits."""
+    measuring = partition(read_labelled(labelled_file, taxonomy), seed=tiny_settings.seed).measuring
+    refusals = [each for each in measuring if each.labels]
+    verdicts = list(analyzer.label(each.conversation for each in refusals))
+    expected = sorted(
+        verdict.category_probabilities[taxonomy.index(each.labels[0])]
+        for each, verdict in zip(refusals, verdicts, strict=True)
+    )
+    assert len(expected) >= 2
+    assert Manifest.load(tiny_weights).held_out_kinds == pytest.approx(expected, abs=1e-5)
+
+
+def test_scores_of_kinds_are_those_of_the_main_kind_where_there_is_one(
+    taxonomy: Taxonomy, loaded_weights: Weights
+) -> None:
+    """No kind, or two that readers name equally often: left out. Never above the probability itself."""
+    main, second = np.eye(len(taxonomy))[[0, 3]]
+    rows = [
+        Example("[CLS] a", "a", 1.0, kinds=tuple(main)),
+        Example("[CLS] a", "a", 1.0, kinds=tuple(0.7 * main + 0.3 * second)),
+        Example("[CLS] a", "a", 1.0, kinds=tuple(0.5 * main + 0.5 * second)),
+        Example("[CLS] a", "a", 0.0),
+    ]
+    given: dict[str, Any] = {"tokenizer": loaded_weights.tokenizer}
+    logits = held_out_logits(loaded_weights.network, rows[:1], **given)[2][0]
+    probability = float(np.exp(logits[0]) / np.exp(logits).sum())
+    scores = held_out_kinds(loaded_weights.network, rows, **given)
+    assert len(scores) == 2
+    assert all(probability - 2e-6 < score <= probability for score in scores)
+    assert held_out_kinds(loaded_weights.network, rows[2:], **given) == []
 
 
 def test_only_training_rows_of_a_file_are_read(

@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from demur.cli import ablate, audit, classify, evaluate, export, taxonomy, train
+from demur.cli import ablate, agree, audit, classify, evaluate, export, judge, taxonomy, train
 from demur.errors import DemurError
 
 __all__ = ["app", "main"]
@@ -24,10 +24,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("ablate")(ablate.ablate)
+app.command("agree")(agree.agree)
 app.command("audit")(audit.audit)
 app.command("classify")(classify.classify)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
+app.command("judge")(judge.judge)
 app.command("train")(train.train)
 app.add_typer(taxonomy.app, name="taxonomy")
 

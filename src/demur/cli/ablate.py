@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,12 @@ def ablate(
         typer.Option(help="Folder for the table, the finished cells, which are not done again, and their weights."),
     ],
     data: DataFolder = None,
+    only: Annotated[list[str] | None, typer.Option(help="Variant to run, by its key. Repeatable.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(min=0, help="Seed in place of the plan's. Repeatable.")] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=1.0, help="Share of each source's rows to train on, for a quick look."),
+    ] = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
     resamples: Annotated[
@@ -46,6 +53,8 @@ def ablate(
     from demur.taxonomy import Taxonomy
 
     loaded, base = Plan.load(plan)
+    loaded = loaded.narrowed(only=only or (), seeds=seed or ())
+    base = base if share is None else replace(base, share=share)
     with TrainingProgress(Console(stderr=True)) as progress:
 
         def on_cell(cell: Cell) -> None:

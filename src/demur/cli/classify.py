@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demur.cli.options import (
+    CoverageShare,
     EncoderName,
     EngineOption,
     Exact,
@@ -27,6 +28,7 @@ from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.conversation import Conversation
+    from demur.stats.conformal import CategorySets
     from demur.taxonomy import Taxonomy
     from demur.verdict import Evidence, Verdict
 
@@ -52,17 +54,22 @@ def classify(
     taxonomy: TaxonomyFile = None,
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
-    engine: EngineOption = EngineName.auto,
+    coverage: CoverageShare = None,
+    engine: EngineOption = EngineName.torch,
     exact: Exact = False,
     workers: Workers = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
     conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
     runtime = Runtime.of(engine, workers, exact=exact, n_texts=1)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True, policy=policy, runtime=runtime)
+    analyzer = open_analyzer(
+        weights, encoder, taxonomy, threshold, evidence=True, policy=policy, coverage=coverage, runtime=runtime
+    )
     (verdict,) = analyzer.label([conversation])
-    found = as_dict(verdict, analyzer.taxonomy)
-    print(json.dumps(found, ensure_ascii=False) if as_json else _lines(conversation, verdict, analyzer.taxonomy))
+    if as_json:
+        print(json.dumps(as_dict(verdict, analyzer.taxonomy, analyzer.category_sets), ensure_ascii=False))
+    else:
+        print(_lines(conversation, verdict, analyzer.taxonomy, analyzer.category_sets))
 
 
 def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
@@ -89,8 +96,8 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
     return found[0]
 
 
-def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
-    """Return a verdict as JSON types, its kinds by name."""
+def as_dict(verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets | None) -> dict[str, Any]:
+    """Return a verdict as JSON types, its kinds by name; and the coverage that is stated of its set of kinds."""
     is_known = not math.isnan(verdict.refusal_probability)
     return {
         "verdict": verdict.outcome,
@@ -104,12 +111,15 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy) -> dict[str, Any]:
             key: round(probability, 6)
             for key, probability in zip(taxonomy.keys, verdict.category_probabilities, strict=False)
         },
+        "category_set": list(verdict.category_set),
+        "resolution": verdict.resolution,
+        "coverage": None if sets is None else sets.coverage,
         "unscored_reason": verdict.unscored_reason,
         "evidence": None if verdict.evidence is None else asdict(verdict.evidence),
     }
 
 
-def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy) -> str:
+def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets | None) -> str:
     if not verdict.is_scored:
         return f"unscored: {verdict.unscored_reason}"
     uncounted = ", no refusal under policy strict" if verdict.outcome == "partial" and not verdict.is_refusal else ""
@@ -120,9 +130,20 @@ def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy) -> 
         for key in (verdict.category, *others):
             mark = "*" if key == verdict.category else " "
             lines.append(f"{mark} {taxonomy[key].name} ({taxonomy.group_of(key)}): {by_kind[key]:.3f}")
+    if sets is not None and verdict.category_set:
+        lines.append(_set_line(verdict, taxonomy, sets))
     if verdict.evidence is not None:
         lines.append(_sentence(conversation.reply, verdict.evidence))
     return "\n".join(lines)
+
+
+def _set_line(verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets) -> str:
+    """Say what the kind may be, and what follows from that."""
+    if not sets.has_enough:
+        return f"undetermined at {100 * sets.coverage:g}%: {sets.n} held-out refusals, and it takes {sets.needed}"
+    resolved = {"kind": verdict.category, "group": verdict.group}.get(str(verdict.resolution), verdict.resolution)
+    kinds = ", ".join(taxonomy[key].name for key in verdict.category_set)
+    return f"{resolved} at {100 * sets.coverage:g}%: {kinds}"
 
 
 def _sentence(reply: str, evidence: Evidence) -> str:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from demur.cli.options import (
+    CoverageShare,
     EncoderName,
     EngineOption,
     Exact,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from demur.conversation import Conversation
+    from demur.stats.conformal import CategorySets
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Verdict
 
@@ -68,6 +70,7 @@ def evaluate(
     taxonomy: TaxonomyFile = None,
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
+    coverage: CoverageShare = None,
     engine: EngineOption = EngineName.torch,
     exact: Exact = False,
     workers: Workers = None,
@@ -78,7 +81,7 @@ def evaluate(
     from demur.studies.evaluation import evaluate as measure
 
     runtime = Runtime.of(engine, workers, exact=exact)
-    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy, runtime)
+    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy, coverage, runtime)
     by_id = read_texts([] if texts is None else texts)
     rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
     found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
@@ -99,6 +102,10 @@ class _Watched:
     def name(self) -> str:
         return self.labeler.name
 
+    @property
+    def category_sets(self) -> CategorySets | None:
+        return getattr(self.labeler, "category_sets", None)
+
     def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
         verdicts = self.labeler.label(conversations)
         return iter(track(verdicts, "evaluating", total=self.total, console=Console(stderr=True), transient=True))
@@ -111,11 +118,17 @@ def _labeler(
     taxonomy: Path | None,
     threshold: float | None,
     policy: Policy,
+    coverage: float | None,
     runtime: Runtime,
 ) -> tuple[Labeler, Taxonomy]:
     if name is LabelerName.demur:
-        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, runtime=runtime)
+        analyzer = open_analyzer(
+            weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage, runtime=runtime
+        )
         return analyzer, analyzer.taxonomy
+    if coverage is not None:
+        message = f"{coverage}, but the labeler {name.value!r} gives no probabilities of kinds; leave it out"
+        raise typer.BadParameter(message, param_hint="--coverage")
     from demur.labelers.keywords import KeywordLabeler
     from demur.taxonomy import Taxonomy
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 from rich.console import Console
 
+from demur.cli.auditing import say
 from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.labelers.classifier import Analyzer
+    from demur.stats.conformal import Coverage
 
 __all__ = [
+    "CoverageShare",
     "DataFolder",
     "EncoderName",
     "EngineOption",
@@ -28,7 +31,6 @@ __all__ = [
     "Workers",
     "open_analyzer",
     "quiet_libraries",
-    "say",
 ]
 
 WeightsFolder = Annotated[
@@ -52,6 +54,14 @@ PolicyName = Annotated[
         "--policy",
         help="What counts as a refusal. strict: refusals in full. standard: in full or in part. broad: also safe "
         "answers in place of what was asked, by a proxy: from half of the fitted threshold on, or from --threshold on.",
+    ),
+]
+CoverageShare = Annotated[
+    float | None,
+    typer.Option(
+        "--coverage",
+        help="Share of refusals, from 0.5 to 0.999, whose set of kinds is stated to hold the true one; 0.9 by default, "
+        "where the weights can state one.",
     ),
 ]
 EngineOption = Annotated[
@@ -100,6 +110,7 @@ def open_analyzer(
     *,
     evidence: bool = False,
     policy: Policy = Policy.standard,
+    coverage: float | None = None,
     runtime: Runtime | None = None,
 ) -> Analyzer:
     """Load the analyzer that the options ask for, and say on standard error what runs it."""
@@ -115,6 +126,7 @@ def open_analyzer(
     if threshold is not None and not 0 <= threshold <= 1:
         message = f"{threshold} is not a probability; give a number from 0 to 1"
         raise typer.BadParameter(message, param_hint="--threshold")
+    stated = _coverage(coverage)
     console = Console(stderr=True)
     loaded = Weights.load(weights, taxonomy=Taxonomy.load(taxonomy), encoder=encoder)
     engine = open_engine(
@@ -124,15 +136,22 @@ def open_analyzer(
         n_texts=runtime.n_texts,
         say=lambda line: say(console, line),
     )
-    analyzer = Analyzer(loaded, engine=engine, evidence=evidence, policy=policy)
+    analyzer = Analyzer(loaded, engine=engine, evidence=evidence, policy=policy, coverage=stated)
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
     return analyzer
 
 
-def say(console: Console, line: str) -> None:
-    """Print one line as it is, above the bar where there is one."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+def _coverage(given: float | None) -> Coverage:
+    from demur.stats.conformal import require_coverage
+
+    if given is None:
+        return "auto"
+    try:
+        require_coverage(given)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--coverage") from error
+    return given
 
 
 def quiet_libraries(*, n_threads: int | None = None) -> None:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING
 
-from demur.data.formats import Opened, json_lines
-from demur.data.rows import Row
-from demur.data.shapes import named
+from demur.data.label_fields import (
+    Outcome,
+    Texts,
+    annotations_of,
+    conversation_of,
+    flag_of,
+    kinds_of,
+    label_lines,
+    outcome_of,
+)
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
+    from demur.data.rows import Row
     from demur.taxonomy import Taxonomy
 
 __all__ = ["Labelled", "Outcome", "Texts", "labelled_files", "read_labelled", "read_texts"]
-
-Texts = Mapping[str, object]
-"""Messages by row id: the texts of label files that may not carry them."""
-
-Outcome = Literal["full", "partial", "none"]
-_MESSAGES = named("openai", {"messages": "messages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def read_labelled(
     if not path.is_file():
         message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
         raise SourceError(message)
-    read = (_labelled(line, taxonomy) for line in _lines(path, {} if texts is None else texts))
+    read = (_labelled(line, taxonomy) for line in _sound(label_lines(path, texts)))
     rows = [row for row in read if split is None or row.split in (split, None)]
     if not rows:
         of_split = "" if split is None else f" of split {split!r}"
@@ -116,101 +117,41 @@ def read_texts(paths: Sequence[Path]) -> dict[str, object]:
     if missing:
         message = f"no file at {str(missing[0])!r}; give JSONL files whose rows have `id` and `messages`"
         raise SourceError(message)
-    lines = (line.fields for path in paths for line in _lines(path, {}))
+    lines = (line.fields for path in paths for line in _sound(label_lines(path)))
     return {str(fields["id"]): fields["messages"] for fields in lines if "id" in fields and "messages" in fields}
 
 
-def _lines(path: Path, texts: Texts) -> Iterator[Row]:
-    with path.open("rb") as stream:
-        for position, record in enumerate(json_lines(Opened(str(path), stream, lambda: 0.0))):
-            if isinstance(record.value, RowError):
-                raise record.value
-            fields = record.value
-            name = str(fields.get("id"))
-            if "messages" not in fields and name in texts:
-                fields = {**fields, "messages": texts[name]}
-            yield Row(position, fields, str(path), record.line)
+def _sound(lines: Iterator[Row | RowError]) -> Iterator[Row]:
+    for line in lines:
+        if isinstance(line, RowError):
+            raise line
+        yield line
 
 
 def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     row, where = line.fields, line.where
-    labels = _kinds(row, taxonomy, where)
-    readings = tuple(reading for reading in _readings(row, taxonomy, where) if reading)
-    outcome = _outcome(row, where)
+    labels = kinds_of(row, taxonomy, where)
+    readings = [kinds_of(annotation, taxonomy, where) for annotation in annotations_of(row, where)]
+    outcome = outcome_of(row, where)
     return Labelled(
-        conversation=_conversation(line),
+        conversation=conversation_of(line),
         id=str(row.get("id", where)),
         source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
         outcome=outcome,
         is_refusal=_is_refusal(row, outcome, where),
         labels=labels,
-        readings=readings or ((labels,) if labels else ()),
-        is_weak=_flag(row, "weak", where) is True,
-        is_drawn_hard=_flag(row, "drawn_hard", where) is True,
-        is_agreed=_flag(row, "agreed", where) is not False,
+        readings=tuple(reading for reading in readings if reading) or ((labels,) if labels else ()),
+        is_weak=flag_of(row, "weak", where) is True,
+        is_drawn_hard=flag_of(row, "drawn_hard", where) is True,
+        is_agreed=flag_of(row, "agreed", where) is not False,
         split=None if row.get("split") is None else str(row["split"]),
         family=None if row.get("family") is None else str(row["family"]),
     )
 
 
-def _outcome(row: Mapping[str, object], where: str) -> Outcome | None:
-    outcome = row.get("verdict")
-    if outcome is not None and outcome not in get_args(Outcome):
-        known = ", ".join(get_args(Outcome))
-        message = f"verdict {outcome!r}; write one of {known}, or null where it is not known"
-        raise RowError(message, where=where)
-    return cast("Outcome | None", outcome)
-
-
 def _is_refusal(row: Mapping[str, object], outcome: Outcome | None, where: str) -> bool | None:
-    refusal = _flag(row, "refusal", where)
+    refusal = flag_of(row, "refusal", where)
     if outcome is not None:
         return outcome != "none"
     # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
     return None if "verdict" in row else refusal
-
-
-def _flag(row: Mapping[str, object], name: str, where: str) -> bool | None:
-    value = row.get(name)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int) and value in (0, 1):
-        return bool(value)
-    # bool("false") is True: a text is never taken for a bit.
-    message = f"{name} is {value!r}; write true or false, or leave it out"
-    raise RowError(message, where=where)
-
-
-def _readings(row: Mapping[str, object], taxonomy: Taxonomy, where: str) -> list[tuple[str, ...]]:
-    annotations = row.get("annotations")
-    if annotations is None:
-        return []
-    if not isinstance(annotations, list) or not all(isinstance(annotation, dict) for annotation in annotations):
-        message = f"annotations is {annotations!r}; write a list of objects, each with its `labels`"
-        raise RowError(message, where=where)
-    return [_kinds(annotation, taxonomy, where) for annotation in annotations]
-
-
-def _kinds(row: Mapping[str, object], taxonomy: Taxonomy, where: str) -> tuple[str, ...]:
-    kinds = row.get("labels")
-    if kinds is None:
-        return ()
-    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-        message = f"labels is {kinds!r}; write a list of kinds, such as ['privacy'], the main one first"
-        raise RowError(message, where=where)
-    unknown = [kind for kind in kinds if kind not in taxonomy.keys]
-    if unknown:
-        message = f"label {unknown[0]!r} is not in the taxonomy; the keys are {', '.join(taxonomy.keys)}"
-        raise RowError(message, where=where)
-    return tuple(kinds)
-
-
-def _conversation(line: Row) -> Conversation:
-    if "messages" not in line.fields:
-        message = (
-            f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}, "
-            "or give the file that holds the texts by id"
-        )
-        raise RowError(message, where=line.where)
-    (conversation,) = _MESSAGES.conversations(line)
-    return conversation

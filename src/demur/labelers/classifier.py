@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from demur.data.intake import as_conversations
 from demur.data.rendering import Renderer
+from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
 from demur.model.engine_names import EngineName
 from demur.model.runtime import Engine, TorchEngine, infer
 from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
+from demur.stats.conformal import DEFAULT_COVERAGE, CategorySets, require_coverage
 from demur.stats.prevalence import OperatingPoint
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy, Thresholds, Verdict, decide
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation
     from demur.model.runtime import Probabilities
+    from demur.stats.conformal import Coverage
 
 __all__ = ["Analyzer"]
 
@@ -41,6 +44,7 @@ class Analyzer:
         engine: Engine | None = None,
         evidence: bool = False,
         policy: str = Policy.standard,
+        coverage: Coverage = "auto",
     ) -> None:
         """Take loaded weights; `load` is the usual door.
 
@@ -50,6 +54,12 @@ class Analyzer:
             engine: What runs the network; None for torch in fp32.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
+            coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
+                where the weights can state one and no sets where they cannot; None for no sets.
+
+        Raises:
+            ValueError: There is no such policy, or no such coverage can be stated.
+            WeightsError: The weights cannot state the coverage that is asked for.
         """
         self._manifest = weights.manifest
         self._encoder = weights.encoder
@@ -60,6 +70,7 @@ class Analyzer:
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
+        self.category_sets = _category_sets(weights.manifest.held_out_kinds, coverage)
 
     @classmethod
     def load(
@@ -71,6 +82,7 @@ class Analyzer:
         thresholds: Thresholds | None = None,
         evidence: bool = False,
         policy: str = Policy.standard,
+        coverage: Coverage = "auto",
         engine: str = EngineName.torch,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
@@ -82,12 +94,15 @@ class Analyzer:
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
+            coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
             engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
                 that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or so.
 
         Raises:
+            ValueError: There is no such policy, or no such coverage can be stated.
             EngineError: There is no such engine, its extra is not installed, or it does not decide as fp32 does.
-            WeightsError: Weights or encoder are missing, damaged, or do not belong together.
+            WeightsError: Weights or encoder are missing, damaged, or do not belong together; or these weights cannot
+                state the coverage.
             TaxonomyError: The taxonomy file is missing or damaged.
         """
         if not isinstance(taxonomy, Taxonomy):
@@ -95,7 +110,7 @@ class Analyzer:
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
         opened = None if engine == EngineName.torch else open_engine(engine, loaded)
-        return cls(loaded, thresholds=thresholds, engine=opened, evidence=evidence, policy=policy)
+        return cls(loaded, thresholds=thresholds, engine=opened, evidence=evidence, policy=policy, coverage=coverage)
 
     @property
     def name(self) -> str:
@@ -153,10 +168,12 @@ class Analyzer:
         if not judged:
             return verdicts
         found = self._infer([conversations[i] for i in judged])
+        least = None if self.category_sets is None else self.category_sets.least
         for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
             verdicts[i] = decide(
-                refusal, partial, kinds, taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy
-            )
+                refusal, partial, kinds,
+                taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy, least=least,
+            )  # fmt: skip
         return self._explained(conversations, verdicts) if self._with_evidence else verdicts
 
     def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
@@ -175,3 +192,17 @@ class Analyzer:
         for i, evidence in zip(refusals, found, strict=True):
             explained[i] = replace(verdicts[i], evidence=evidence)
         return explained
+
+
+def _category_sets(scores: Sequence[float] | None, coverage: Coverage) -> CategorySets | None:
+    if coverage is None or (coverage == "auto" and not scores):
+        return None
+    stated = DEFAULT_COVERAGE if coverage == "auto" else coverage
+    require_coverage(stated)
+    if scores is None:
+        message = (
+            f"coverage {stated!r}, but these weights are older than sets of kinds: nothing says how probable the true "
+            "kinds of held-out rows are; train again with `demur train`, or ask for no coverage"
+        )
+        raise WeightsError(message)
+    return CategorySets.of(scores, stated)

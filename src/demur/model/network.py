@@ -11,7 +11,15 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from transformers import BertModel
 
-__all__ = ["GATE_LABELS", "Logits", "LowRankLinear", "PooledHead", "RefusalNetwork", "add_low_rank", "merge_low_rank"]
+__all__ = [
+    "GATE_LABELS",
+    "Logits",
+    "LowRankLinear",
+    "PooledHead",
+    "RefusalNetwork",
+    "add_low_rank",
+    "merge_low_rank",
+]
 
 GATE_LABELS = ("Non-refusal", "Refusal")
 
@@ -115,23 +123,20 @@ class RefusalNetwork(nn.Module):
                 parameters[name].copy_(tensor)
 
     @torch.no_grad()
-    def fold_calibration(self, *, gate: tuple[float, float], partial: tuple[float, float], kinds: float) -> None:
+    def fold_calibration(self, *, gate: float, partial: tuple[float, float], kinds: float) -> None:
         """Write calibration into the last linear layers, so that engines and exports are calibrated as they are.
 
         Args:
-            gate: Slope and intercept of the gate's log-odds (Platt 1999).
-            partial: Slope and intercept of the log-odds of *partial*.
-            kinds: Temperature of the kinds' logits (Guo et al. 2017).
+            gate: Temperature of the gate's logits (Guo et al. 2017).
+            partial: Slope and intercept of the log-odds of *partial* (Platt 1999).
+            kinds: Temperature of the kinds' logits.
         """
-        slope, intercept = gate
-        self.gate.classifier.weight.mul_(slope)
-        self.gate.classifier.bias.mul_(slope)
-        self.gate.classifier.bias[GATE_LABELS.index("Refusal")] += intercept
+        for head, temperature in ((self.gate, gate), (self.kinds, kinds)):
+            head.classifier.weight.div_(temperature)
+            head.classifier.bias.div_(temperature)
         slope, intercept = partial
         self.partial.weight.mul_(slope)
         self.partial.bias.mul_(slope).add_(intercept)
-        self.kinds.classifier.weight.div_(kinds)
-        self.kinds.classifier.bias.div_(kinds)
 
 
 def _other_half(name: str) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from demur.errors import WeightsError
 from demur.model.encoders import Encoder, sha256_of
@@ -45,6 +45,8 @@ class Manifest(BaseModel):
         calibration: What was fitted on held-out rows and folded into the heads, for the record.
         held_out: Gate probabilities of rows that were neither trained nor calibrated on, by true label: `refusal`,
             `compliance`.
+        held_out_kinds: Probabilities of the true main kinds of such rows that refuse, given that they do, rising; what
+            sets of kinds are calibrated on. None in weights of before there were such sets.
         training: How the weights were made: data files with digests and counts, settings, history.
         tensors_sha256: Digest of `weights.safetensors`.
     """
@@ -61,6 +63,7 @@ class Manifest(BaseModel):
     thresholds: dict[str, float]
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]
+    held_out_kinds: list[Annotated[float, Field(ge=0, le=1)]] | None = None
     training: dict[str, Any]
     tensors_sha256: str = ""
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.report.text import aligned
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics
+    from demur.stats.metrics import GateMetrics, HeadMetrics
+    from demur.stats.resampling import Estimate
+    from demur.stats.selective import RiskCoverage, SetMetrics
     from demur.studies.evaluation import Evaluation
 
 __all__ = ["evaluation_markdown", "evaluation_text"]
@@ -36,7 +39,7 @@ def evaluation_markdown(evaluation: Evaluation) -> str:
 def evaluation_text(evaluation: Evaluation) -> str:
     """Render an evaluation as plain text in aligned columns."""
     title = f"Evaluation of {evaluation.labeler}"
-    return _document(evaluation, title, lambda name: name.upper(), _text_table)
+    return _document(evaluation, title, lambda name: name.upper(), aligned)
 
 
 def _document(
@@ -66,6 +69,7 @@ def _tables(evaluation: Evaluation) -> Iterator[Table]:
     if evaluation.families:
         families = [_figure(name, accuracy) for name, accuracy in evaluation.families.items()]
         yield "Accuracy of the gate by family", [_FIGURE_HEADER, *families]
+    yield "Gate, the surest answers alone", [_FIGURE_HEADER, *_curve_rows(evaluation.gate_curve)]
     if evaluation.head.accuracy.n:
         yield from _kind_tables(evaluation)
 
@@ -75,6 +79,9 @@ def _kind_tables(evaluation: Evaluation) -> Iterator[Table]:
     head = evaluation.head
     figures = [*_head_rows(head), _figure("end to end", evaluation.end_to_end)]
     yield "Kinds of refusals", [_FIGURE_HEADER, *figures]
+    yield "Kinds, the surest answers alone", [_FIGURE_HEADER, *_curve_rows(evaluation.kind_curve)]
+    if evaluation.sets is not None:
+        yield "Sets of kinds", [_FIGURE_HEADER, *_set_rows(evaluation.sets)]
     yield "Each kind", [("kind", "precision", "recall", "F1", "support"), *_kind_rows(head)]
     confusions = [(each.truth, each.predicted, str(each.count)) for each in head.confusions[:_N_CONFUSIONS]]
     yield "Most frequent confusions", [("truth", "verdict", "count"), *confusions]
@@ -102,6 +109,26 @@ def _head_rows(head: HeadMetrics) -> list[Row]:
     ]
 
 
+def _curve_rows(curve: RiskCoverage) -> list[Row]:
+    accuracies = [_figure(f"accuracy at {each.coverage:.0%} coverage", each.accuracy) for each in curve.selected]
+    return [*accuracies, _figure("area under the risk-coverage curve", curve.area)]
+
+
+def _set_rows(sets: SetMetrics) -> list[Row]:
+    stated = sets.stated
+    basis = "held-out refusals" if stated.has_enough else f"too few refusals, {stated.needed} needed: all kinds"
+    return [
+        (f"coverage stated, from {basis}", _number(stated.coverage), "-", str(stated.n)),
+        _figure("coverage", sets.coverage),
+        _figure("mean number of kinds", sets.size),
+        _figure("share of one kind", sets.kind),
+        _figure("share that stops at a group", sets.group),
+        _figure("share undetermined", sets.undetermined),
+        _figure("accuracy of one kind", sets.kind_accuracy),
+        _figure("accuracy of a group", sets.group_accuracy),
+    ]
+
+
 def _kind_rows(head: HeadMetrics) -> list[Row]:
     return [
         (each.kind, _number(each.precision.share), _number(each.recall.share), _number(each.f1), str(each.support))
@@ -122,9 +149,3 @@ def _markdown_table(rows: Sequence[Row]) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     rule = "|" + " --- |" * len(rows[0])
     return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def _text_table(rows: Sequence[Row]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)

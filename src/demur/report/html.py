@@ -10,17 +10,19 @@ from demur.report import plots, tables, words
 from demur.report.examples import borderline, kinds
 from demur.report.numbers import count, percent
 from demur.report.svg import inline_svg
-from demur.stats.composition import UNNAMED, Interval
+from demur.stats.composition import UNNAMED
+from demur.stats.shares import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jinja2 import Template
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
     from demur.studies.findings import Audit
 
-__all__ = ["render_html"]
+__all__ = ["page", "render_html"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +37,9 @@ class _Segment:
 
 def render_html(audit: Audit) -> str:
     """Render the report; whatever the data hold stands in it as text, never as markup."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("demur.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     corrected = audit.corrected
     is_corrected = corrected is not None and corrected.is_defined
-    return environment.get_template("report.html.j2").render(
+    return page("report.html.j2").render(
         audit=audit,
         tables=tables,
         words=words,
@@ -60,6 +53,20 @@ def render_html(audit: Audit) -> str:
         kinds=kinds(audit),
         borderline=borderline(audit),
     )
+
+
+def page(name: str) -> Template:
+    """Return a template of a page; what it is given is escaped, and what it is not given is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("demur.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def _facts(audit: Audit) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from demur.report import tables, words
 from demur.report.examples import borderline, kinds
 from demur.report.numbers import NOT_AVAILABLE, percent
-from demur.stats.composition import Interval
+from demur.stats.shares import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from demur.report.tables import Table
     from demur.studies.findings import Audit
 
-__all__ = ["escaped", "render_markdown"]
+__all__ = ["escaped", "markdown_table", "render_markdown"]
 
 _BAR_WIDTH = 24
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~$&!:@])")
@@ -51,8 +51,9 @@ def render_markdown(audit: Audit) -> str:
         ),
         "## Of which kinds",
         "Each refusal counts once, under its main kind. Intervals are 95%, of sampling alone.",
-        _table(tables.group_table(audit)),
-        _table(_with_bars(audit)),
+        markdown_table(tables.group_table(audit)),
+        markdown_table(_with_bars(audit)),
+        *filter(None, [words.resolutions(audit)]),
         *_sides(audit),
         *_replies(audit),
         *_rest(audit),
@@ -68,9 +69,9 @@ def _sides(audit: Audit) -> Iterator[str]:
     yield f"## {escaped(' against '.join(audit.tally.sides).capitalize())}"
     if sentence := words.pairs_sentence(audit):
         yield sentence
-    yield _table(tables.sides_table(audit))
+    yield markdown_table(tables.sides_table(audit))
     if sentence:
-        yield _table(tables.pairs_table(audit))
+        yield markdown_table(tables.pairs_table(audit))
 
 
 def _replies(audit: Audit) -> Iterator[str]:
@@ -103,16 +104,16 @@ def _rest(audit: Audit) -> Iterator[str]:
     wordings = tables.wordings_table(audit)
     if wordings.rows:
         yield words.wordings_note(audit)
-        yield _table(wordings)
+        yield markdown_table(wordings)
     else:
         yield "No two refusals open alike."
     yield "## Unscored replies"
     unscored, broken = tables.unscored_table(audit), tables.broken_table(audit)
     yield words.unscored_note(audit)
     if unscored.rows:
-        yield _table(unscored)
+        yield markdown_table(unscored)
     if broken.rows:
-        yield _table(broken)
+        yield markdown_table(broken)
 
 
 def _shown(replies: Sequence[Shown]) -> str:
@@ -134,7 +135,8 @@ def _with_bars(audit: Audit) -> Table:
     return tables.Table(table.caption, (*table.head[:2], "", *table.head[2:]), rows, n_text=3)
 
 
-def _table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
+    """Return a table under its caption; its cells are shown as they are."""
     rules = ["---" if column < table.n_text else "---:" for column in range(len(table.head))]
     lines = [_line([escaped(name) for name in table.head]), _line(rules)]
     lines += [_line([escaped(cell) for cell in row]) for row in table.rows]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from demur.stats.composition import Interval
+    from demur.stats.shares import Interval
 
 __all__ = ["NOT_AVAILABLE", "count", "percent", "percent_range", "probability", "with_noun"]
 
@@ -64,7 +64,7 @@ def percent_range(interval: Interval) -> str:
     """Write an interval of shares as percentages, ends alike.
 
     Example:
-        >>> from demur.stats.composition import Interval
+        >>> from demur.stats.shares import Interval
         >>> percent_range(Interval(0.1367, 0.2146)).encode("ascii", "replace").decode()
         '13.7?21.5%'
     """

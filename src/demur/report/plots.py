@@ -1,4 +1,4 @@
-"""Draw what an audit found with seaborn, as figures of their own: no global state of matplotlib is touched."""
+"""Draw what audits and evaluations found, as figures of their own: no global state of matplotlib is touched."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from demur.stats.composition import Composition, Share
+    from demur.stats.composition import Composition
+    from demur.stats.shares import Share
+    from demur.studies.evaluation import Evaluation
     from demur.studies.findings import Audit
 
-__all__ = ["category_order", "composition_plot", "group_colors", "groups_plot", "probability_plot", "sides_plot"]
+__all__ = [
+    "category_order",
+    "composition_plot",
+    "group_colors",
+    "groups_plot",
+    "probability_plot",
+    "risk_coverage_plot",
+    "sides_plot",
+]
 
-_WIDTH = 7.6
 _BAR_HEIGHT = 0.29
 _MARGIN_HEIGHT = 0.75
 # Hues that keep a contrast of 3 : 1 against white and against near-black alike.
@@ -87,6 +96,22 @@ def sides_plot(audit: Audit) -> Figure:
     return figure
 
 
+def risk_coverage_plot(evaluation: Evaluation) -> Figure:
+    """Draw the share of wrong answers among the surest ones, for gate and kinds, over the share that is answered."""
+    figure, axes = _canvas(9)
+    for label, curve, hue in (
+        ("gate", evaluation.gate_curve, _GROUP_HUES[1]),
+        ("kinds of refusals", evaluation.kind_curve, _GROUP_HUES[0]),
+    ):
+        shares = [point.coverage for point in curve.points]
+        axes.plot(shares, [point.risk for point in curve.points], color=hue, linewidth=1.8, label=label)
+    axes.set(xlim=(0, 1), ylim=(0, None), xlabel="answered, the surest first", ylabel="wrong among these")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value * 100:g}%")
+    figure.legend(loc="outside upper left", frameon=False, ncols=2, fontsize=9.5)
+    return figure
+
+
 def category_order(audit: Audit) -> list[str]:
     """Return the categories by falling count in falling groups; `unnamed` last, and only where it was met."""
     shares, groups = audit.by_category, audit.by_group
@@ -112,14 +137,9 @@ def group_colors(audit: Audit) -> dict[str, str]:
 
 
 def _canvas(rows: int, *, per_bar: float = _BAR_HEIGHT) -> tuple[Figure, Axes]:
-    from demur.report.figures import NotebookFigure
+    from demur.report.figures import canvas
 
-    figure = NotebookFigure(figsize=(_WIDTH, _MARGIN_HEIGHT + per_bar * max(2, rows)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_axisbelow(True)
-    axes.grid(visible=True, linewidth=0.6, alpha=0.5)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0, labelsize=9.5, pad=7)
+    figure, (axes,) = canvas(_MARGIN_HEIGHT + per_bar * max(2, rows))
     return figure, axes
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.report.plots import category_order
-from demur.stats.composition import UNNAMED, Share
+from demur.stats.composition import UNNAMED
+from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from demur.studies.findings import Audit
@@ -135,7 +136,7 @@ def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
     """Return what was audited and how, as terms and values."""
     manifest = audit.manifest
     source, taxonomy, options = manifest["source"], manifest["taxonomy"], manifest["options"]
-    thresholds = manifest["thresholds"]
+    thresholds, sets = manifest["thresholds"], manifest["category_sets"]
     layouts = "; ".join(f"{layout} ({with_noun(files, 'file')})" for layout, files in sorted(audit.layouts.items()))
     given = {key: value for key, value in options.items() if value not in (None, {}) and key != "chunk"}
     return (
@@ -146,6 +147,7 @@ def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
         ("Taxonomy", f"{taxonomy['name']} {taxonomy['version']}, fingerprint {_short(taxonomy['fingerprint'])}"),
         ("Policy", str(manifest["policy"])),
         ("Thresholds", "none" if thresholds is None else _listed(thresholds)),
+        ("Sets of kinds", "none" if sets is None else _listed(sets)),
         ("Options", _listed(given)),
         ("Demur", str(manifest["demur"])),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
-from demur.stats.composition import Interval
+from demur.stats.shares import Interval
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = [
     "headline",
     "pairs_sentence",
     "raw_note",
+    "resolutions",
     "unscored_note",
     "wordings_note",
 ]
@@ -72,6 +73,26 @@ def pairs_sentence(audit: Audit) -> str:
     return (
         f"Of {with_noun(pairs.total, 'pair')}, {count(pairs.chosen_only)} prefer a refusal to an answer, and "
         f"{count(pairs.rejected_only)} prefer an answer to a refusal."
+    )
+
+
+def resolutions(audit: Audit) -> str:
+    """Say what the sets of kinds resolve to, with the coverage that is stated; empty where there are no sets."""
+    stated, found = audit.category_sets, audit.composition.by_resolution
+    total = found["kind"].total
+    if stated is None or not total:
+        return ""
+    share, basis = f"{100 * stated.coverage:g}%", with_noun(stated.n, "held-out refusal")
+    if not stated.has_enough:
+        return (
+            f"Only sets of all kinds can be stated to hold the main kind of {share} of refusals: there are {basis} to "
+            f"state it from, and it takes {count(stated.needed)}. So {count(total)} of {count(total)} are undetermined."
+        )
+    shown = {key: f"{count(one.count)} ({percent(one.share, one.interval)})" for key, one in found.items()}
+    return (
+        f"Sets of kinds, stated to hold the main kind of {share} of refusals like the {basis} they stand on: of "
+        f"{with_noun(total, 'refusal')}, {shown['kind']} resolve to one kind, {shown['group']} to a group, and "
+        f"{shown['undetermined']} are undetermined."
     )
 
 

@@ -5,64 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from demur.kinds import RESOLUTIONS
+from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from demur.stats.shares import Interval
     from demur.taxonomy import Taxonomy
     from demur.verdict import Verdict
 
-__all__ = ["UNNAMED", "Z_95", "Composition", "Interval", "Share"]
+__all__ = ["UNNAMED", "Composition"]
 
 UNNAMED = "unnamed"
 """Stands for the kind, or the group, of a refusal whose labeler named none."""
-
-Z_95 = NormalDist().inv_cdf(0.975)
-"""The standard normal quantile of every 95 % interval here."""
-
-
-class Interval(NamedTuple):
-    """Keep the two ends of a 95 % interval; both nan where there is none."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Keep how many of how many, and know the share with its interval."""
-
-    count: int
-    total: int
-
-    def __post_init__(self) -> None:
-        """Refuse a part that is larger than the whole, or negative."""
-        if not 0 <= self.count <= self.total:
-            message = f"a share of {self.count!r} out of {self.total!r}; give a count from 0 to the total"
-            raise ValueError(message)
-
-    @property
-    def share(self) -> float:
-        """Return count / total; nan where the total is 0."""
-        return self.count / self.total if self.total else math.nan
-
-    @property
-    def interval(self) -> Interval:
-        """Return the 95 % score interval of Wilson (1927, JASA 22:209-212); nan where the total is 0.
-
-        With p = count / n and z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n).
-        """
-        n, p = self.total, self.share
-        if not n:
-            return Interval(math.nan, math.nan)
-        middle = p + Z_95**2 / (2 * n)
-        margin = Z_95 * math.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n**2))
-        scale = 1 + Z_95**2 / n
-        # At the edges the closed form is exact (0, or 1); floating point leaves it 1e-17 off.
-        low = 0.0 if self.count == 0 else (middle - margin) / scale
-        return Interval(low, 1.0 if self.count == n else (middle + margin) / scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +38,7 @@ class Composition:
         none: Replies that do not refuse.
         category_counts: Refusals by main kind: every key of the taxonomy in its order, then `unnamed`.
         group_counts: Refusals by group: every group in its order, then `unnamed`.
+        resolution_counts: Refusals that have a set of kinds, by what it resolves to: `kind`, `group`, `undetermined`.
         unscored: Replies that could not be judged, by reason.
         expected_refusals: Sum of the calibrated probabilities of refusal, in full or in part whatever the policy, over
             the scored replies that have one.
@@ -92,6 +51,7 @@ class Composition:
     none: int
     category_counts: Mapping[str, int]
     group_counts: Mapping[str, int]
+    resolution_counts: Mapping[str, int]
     unscored: Mapping[str, int]
     expected_refusals: float
     with_probability: int
@@ -103,13 +63,14 @@ class Composition:
         Raises:
             ValueError: A verdict names a category or a group that the taxonomy does not have.
         """
-        outcomes, kinds, groups, reasons = (Counter[str]() for _ in range(4))
+        outcomes, kinds, groups, resolutions, reasons = (Counter[str]() for _ in range(5))
         expected, with_probability = 0.0, 0
         for verdict in verdicts:
             outcomes[verdict.outcome] += 1
             if verdict.is_refusal:
                 kinds[UNNAMED if verdict.category is None else verdict.category] += 1
                 groups[_group(verdict, taxonomy)] += 1
+                resolutions[str(verdict.resolution)] += 1
             if verdict.unscored_reason is not None:
                 reasons[verdict.unscored_reason] += 1
             elif not math.isnan(verdict.refusal_probability):
@@ -122,6 +83,7 @@ class Composition:
             none=outcomes["none"],
             category_counts=_in_order(kinds, taxonomy.keys),
             group_counts=_in_order(groups, [group.key for group in taxonomy.groups]),
+            resolution_counts={resolution: resolutions[resolution] for resolution in RESOLUTIONS},
             unscored=dict(sorted(reasons.items())),
             expected_refusals=expected,
             with_probability=with_probability,
@@ -146,6 +108,7 @@ class Composition:
             self.none + other.none,
             _added(self.category_counts, other.category_counts),
             _added(self.group_counts, other.group_counts),
+            _added(self.resolution_counts, other.resolution_counts),
             _added(self.unscored, other.unscored),
             self.expected_refusals + other.expected_refusals,
             self.with_probability + other.with_probability,
@@ -208,6 +171,11 @@ class Composition:
     def by_group_of_refusals(self) -> dict[str, Share]:
         """Return the refusals of each group among the refusals."""
         return _shares(self.group_counts, self.refusals)
+
+    @property
+    def by_resolution(self) -> dict[str, Share]:
+        """Return what the sets of kinds resolve to, among the refusals that have one."""
+        return _shares(self.resolution_counts, sum(self.resolution_counts.values()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts, ready for `json.dumps`; what follows from them is not stored."""

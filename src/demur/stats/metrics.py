@@ -4,84 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from demur.stats.composition import Share
 from demur.stats.prevalence import OperatingPoint
+from demur.stats.resampling import Estimate, Flags, Floats, Resamples, divide
+from demur.stats.shares import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Confusion", "Estimate", "GateMetrics", "HeadMetrics", "KindScore", "Resamples"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Statistic = Callable[[Floats], Floats]
-"""Takes row weights, (resamples, rows), and gives the figure under each, (resamples,); nan where it is undefined."""
-_CELLS_AT_ONCE = 4_000_000  # of resamples by rows: 32 MB, so that memory does not grow with the resamples
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Keep a figure, its 95 % interval, and the number `n` of rows that it rests on; nan where it is undefined."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Resamples:
-    """Keep draws of whole clusters with replacement (Davison and Hinkley 1997, 3.8): rows of a prompt depend on it.
-
-    Attributes:
-        cluster_of_row: Which cluster each row belongs to, (rows,).
-        draws: How often each cluster was drawn, (resamples, clusters); all figures over the rows share them.
-    """
-
-    cluster_of_row: NDArray[np.intp]
-    draws: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, clusters: Sequence[Hashable], *, number: int, generator: np.random.Generator) -> Self:
-        """Draw as many clusters as there are, `number` times; `clusters` names each row's."""
-        places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
-        of_row = np.array([places[cluster] for cluster in clusters], dtype=np.intp)
-        n = len(places)
-        draws = generator.multinomial(n, np.full(n, 1 / n), size=number) if n else np.empty((number, 0))
-        return cls(of_row, draws.astype(np.int32))
-
-    def estimate(self, statistic: Statistic, n: int | None = None) -> Estimate:
-        """Give a figure with its percentile interval; `n` is the rows it rests on, where these are not all.
-
-        Resamples in which the figure is undefined are left out. There is no interval from fewer than two clusters.
-        """
-        rows, clusters = len(self.cluster_of_row), self.draws.shape[1]
-        value = float(statistic(np.ones((1, rows)))[0])
-        low, high = self._interval(statistic) if clusters > 1 else (math.nan, math.nan)
-        return Estimate(value, low, high, rows if n is None else n)
-
-    def ratio(self, part: Floats | Flags, whole: Floats | Flags | None = None) -> Estimate:
-        """Give Σ part / Σ whole over the rows where whole is not 0, the mean of part without one; both (rows,)."""
-        above = np.asarray(part, dtype=np.float64)
-        below = np.ones_like(above) if whole is None else np.asarray(whole, dtype=np.float64)
-        return self.estimate(lambda weights: _divide(weights @ above, weights @ below), int(np.count_nonzero(below)))
-
-    def _interval(self, statistic: Statistic) -> tuple[float, float]:
-        step = max(1, _CELLS_AT_ONCE // len(self.cluster_of_row))
-        parts = (self.draws[start : start + step] for start in range(0, len(self.draws), step))
-        figures = np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
-        defined = figures[~np.isnan(figures)]
-        low, high = np.quantile(defined, (0.025, 0.975)) if defined.size else (math.nan, math.nan)
-        return float(low), float(high)
+__all__ = ["Confusion", "GateMetrics", "HeadMetrics", "KindScore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +68,7 @@ class GateMetrics:
             f1=resamples.ratio(hits, (truth.astype(np.float64) + called) / 2),
             auroc=resamples.estimate(lambda weights: _auroc(weights[:, known], target, given), n_known),
             calibration_error=resamples.estimate(
-                lambda weights: _divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), n_known
+                lambda weights: divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), n_known
             ),
             brier=resamples.ratio(np.where(known, (probability - truth) ** 2, 0.0), known),
         )
@@ -230,20 +167,16 @@ def _auroc(weights: Floats, truth: Flags, probability: Floats) -> Floats:
     starts = np.flatnonzero(np.diff(probability[order], prepend=-1.0))
     positive, negative = (np.add.reduceat((weights * of)[:, order], starts, axis=1) for of in (truth, ~truth))
     pairs = (positive * (np.cumsum(negative, axis=1) - negative / 2)).sum(1)
-    return _divide(pairs, positive.sum(1) * negative.sum(1))
+    return divide(pairs, positive.sum(1) * negative.sum(1))
 
 
 def _macro_f1(weights: Floats, hits: Floats, mentions: Floats, counted: Floats) -> Floats:
     """Average 2 Σ hits / Σ mentions over the kinds that `counted` holds; all but the weights are (rows, kinds)."""
     is_counted = weights @ counted > 0
-    scores = np.where(is_counted, 2 * _divide(weights @ hits, weights @ mentions), 0.0)
-    return _divide(scores.sum(1), is_counted.sum(1).astype(np.float64))
+    scores = np.where(is_counted, 2 * divide(weights @ hits, weights @ mentions), 0.0)
+    return divide(scores.sum(1), is_counted.sum(1).astype(np.float64))
 
 
 def _indicators(kinds: Sequence[str], keys: Sequence[str]) -> Floats:
     """Mark the kind of each row: (rows, kinds), one 1 a row, none where it is `unnamed`."""
     return np.array([[kind == key for key in keys] for kind in kinds], dtype=np.float64).reshape(len(kinds), len(keys))
-
-
-def _divide(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.full_like(whole, math.nan), where=whole > 0)

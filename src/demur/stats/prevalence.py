@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from demur.stats.composition import Z_95, Share
+from demur.stats.shares import Z_95, Share
 
 __all__ = ["METHOD", "CorrectedShare", "OperatingPoint", "Undefined", "corrected_share"]
 

@@ -16,7 +16,7 @@ from demur.studies.findings import Audit, open_audit
 from demur.studies.folder import AuditFolder
 from demur.studies.inputs import ReadingOptions, open_input
 from demur.studies.progress import Progress
-from demur.studies.run import CHUNK, Run
+from demur.studies.run import Run, chunk_size
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Progress", "audit"]
 
-_FORMAT = 2
+_FORMAT = 3
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 
 
@@ -112,7 +112,6 @@ def _manifest(
 ) -> dict[str, Any]:
     """Return all that decides the outcome: what is equal here gives equal bytes."""
     describe = getattr(labeler, "describe", None)
-    thresholds = getattr(labeler, "thresholds", None)
     manifest = {
         "format": _FORMAT,
         "demur": _version(),
@@ -120,12 +119,19 @@ def _manifest(
         "model": describe() if callable(describe) else {"name": labeler.name},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
         "policy": policy,
-        "thresholds": asdict(thresholds) if is_dataclass(thresholds) and not isinstance(thresholds, type) else None,
-        "options": {**asdict(options), "chunk": CHUNK},
+        "thresholds": _recorded(labeler, "thresholds"),
+        "category_sets": _recorded(labeler, "category_sets"),
+        "options": {**asdict(options), "chunk": chunk_size(labeler)},
     }
     # What was written is compared with what is now: both as JSON has them, tuples and paths included.
     plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))
     return plain
+
+
+def _recorded(labeler: Labeler, name: str) -> dict[str, Any] | None:
+    """Return the fields of a dataclass that a labeler may have, and None where it has none."""
+    found = getattr(labeler, name, None)
+    return asdict(found) if is_dataclass(found) and not isinstance(found, type) else None
 
 
 def _version() -> str:

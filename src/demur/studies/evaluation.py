@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from demur.data.label_fields import OUTCOMES
+from demur.kinds import kind_set, main_kind
 from demur.stats.composition import UNNAMED
-from demur.stats.metrics import Estimate, GateMetrics, HeadMetrics, Resamples
-from demur.verdict import Policy, main_kind
+from demur.stats.conformal import CategorySets
+from demur.stats.metrics import GateMetrics, HeadMetrics
+from demur.stats.resampling import Estimate, Resamples
+from demur.stats.selective import RiskCoverage, SetMetrics
+from demur.studies.writing import without_nan
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,9 +26,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Verdict
 
-__all__ = ["OUTCOMES", "Evaluation", "evaluate"]
-
-OUTCOMES = ("full", "partial", "none")
+__all__ = ["Evaluation", "evaluate"]
 
 Pairs = list[tuple["Labelled", "Verdict"]]
 
@@ -49,6 +53,11 @@ class Evaluation:
         families: Accuracy of the gate within each family of cases, where the file sorts its cases into families.
         end_to_end: Verdicts right in gate and main kind, over scored replies that either do not refuse or whose main
             kind is agreed; nan where no kind is, for it would be the specificity alone.
+        gate_curve: The gate where it answers only if sure, max(p, 1 - p) with p the probability of refusal.
+        kind_curve: The kinds where they are named only if sure, by the probability of the most probable one; over the
+            refusals of `head`.
+        sets: The labeler's sets of kinds, over the refusals of `head`, the gate having no say here either; None where
+            it gives none, or the data hold no such refusal.
     """
 
     labeler: str
@@ -62,6 +71,9 @@ class Evaluation:
     head: HeadMetrics
     families: Mapping[str, Estimate]
     end_to_end: Estimate
+    gate_curve: RiskCoverage
+    kind_curve: RiskCoverage
+    sets: SetMetrics | None
 
     @property
     def scored(self) -> int:
@@ -70,10 +82,10 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, ready for `json.dumps`; a figure that is undefined is null."""
-        whole: dict[str, Any] = _without_nan(asdict(self))
+        whole: dict[str, Any] = without_nan(asdict(self))
         for stored, kind in zip(whole["head"]["kinds"], self.head.kinds, strict=True):
             figures = {"precision": kind.precision.share, "recall": kind.recall.share, "f1": kind.f1}
-            stored.update(_without_nan(figures), support=kind.support, called=kind.precision.total)
+            stored.update(without_nan(figures), support=kind.support, called=kind.precision.total)
         return whole
 
 
@@ -105,7 +117,6 @@ def evaluate(
     scored = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict.is_scored]
     gated = [(row, verdict) for row, verdict in scored if row.is_refusal is not None]
     kinds = [(row, verdict) for row, verdict in gated if row.is_refusal and row.labels and row.is_agreed]
-    others = [(row, verdict) for row, verdict in gated if not row.is_refusal]
     draw = _Draw(resamples, seed)
     return Evaluation(
         labeler=labeler.name,
@@ -120,7 +131,10 @@ def evaluate(
             [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)
         ),
         families=_families(gated, draw),
-        end_to_end=_end_to_end([*kinds, *others] if kinds else [], draw),
+        end_to_end=_end_to_end([*kinds, *(pair for pair in gated if not pair[0].is_refusal)] if kinds else [], draw),
+        gate_curve=_gate_curve(gated, draw),
+        kind_curve=_kind_curve(kinds, taxonomy, draw),
+        sets=_sets(labeler, kinds, taxonomy, draw),
     )
 
 
@@ -190,9 +204,22 @@ def _end_to_end(pairs: Pairs, draw: _Draw) -> Estimate:
     return draw(pairs).ratio(np.array(is_right))
 
 
-def _without_nan(value: Any) -> Any:  # noqa: ANN401  # any JSON value, and NaN is none
-    if isinstance(value, dict):
-        return {key: _without_nan(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+def _gate_curve(pairs: Pairs, draw: _Draw) -> RiskCoverage:
+    is_right = np.array([row.is_refusal == verdict.is_refusal for row, verdict in pairs], dtype=np.bool_)
+    probability = np.array([_probability(verdict) for _, verdict in pairs], dtype=np.float64)
+    return RiskCoverage.of(is_right, np.maximum(probability, 1 - probability), draw(pairs))
+
+
+def _kind_curve(pairs: Pairs, taxonomy: Taxonomy, draw: _Draw) -> RiskCoverage:
+    is_right = np.array([_kind(verdict, taxonomy)[0] == row.labels[0] for row, verdict in pairs], dtype=np.bool_)
+    confidence = [max(verdict.category_probabilities, default=math.nan) for _, verdict in pairs]
+    return RiskCoverage.of(is_right, np.array(confidence, dtype=np.float64), draw(pairs))
+
+
+def _sets(labeler: Labeler, pairs: Pairs, taxonomy: Taxonomy, draw: _Draw) -> SetMetrics | None:
+    stated = getattr(labeler, "category_sets", None)
+    known = [(row, verdict) for row, verdict in pairs if verdict.category_probabilities]
+    if not isinstance(stated, CategorySets) or not known:
+        return None
+    sets = [kind_set(verdict.category_probabilities, taxonomy, least=stated.least)[0] for _, verdict in known]
+    return SetMetrics.of([row.labels[0] for row, _ in known], sets, taxonomy, draw(known), stated)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from demur.errors import OutputError
 from demur.stats.composition import UNNAMED
+from demur.stats.conformal import CategorySets
 from demur.stats.prevalence import OperatingPoint, corrected_share
 from demur.studies.folder import AuditFolder
 from demur.studies.shards import read_tally
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from demur.stats.composition import Composition, Interval, Share
+    from demur.stats.composition import Composition
     from demur.stats.prevalence import CorrectedShare
+    from demur.stats.shares import Interval, Share
     from demur.studies.highlights import Highlights
     from demur.studies.tally import Tally
 
@@ -39,7 +41,7 @@ class Audit:
         path: Folder of the results.
         taxonomy: What the verdicts are in.
         tally: Counts and highlights.
-        manifest: What was audited and how: source, model, taxonomy, policy, thresholds, options.
+        manifest: What was audited and how: source, model, taxonomy, policy, thresholds, sets of kinds, options.
         layouts: Number of files by the layout that they were read in.
         operating_point: How often the labeler errs, as known from labelled replies; None where it is not known.
     """
@@ -75,6 +77,12 @@ class Audit:
     def policy(self) -> Policy:
         """Return what counts as a refusal."""
         return Policy(self.manifest["policy"])
+
+    @property
+    def category_sets(self) -> CategorySets | None:
+        """Return what sets of kinds state, and from how many refusals; None where the labeler gives no sets."""
+        stated = self.manifest["category_sets"]
+        return None if stated is None else CategorySets(**stated)
 
     @property
     def threshold(self) -> float | None:

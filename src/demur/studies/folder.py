@@ -54,6 +54,11 @@ class AuditFolder:
         return self.path / "composition.json"
 
     @property
+    def spending(self) -> Path:
+        """Return where it says what a judge was paid, if a judge gave the verdicts."""
+        return self.path / "spending.json"
+
+    @property
     def is_finished(self) -> bool:
         """Tell whether the audit in it came to its end."""
         return self.composition.is_file()
@@ -158,7 +163,7 @@ class AuditFolder:
         # Composition first, manifest last: what is left of a clearing that was stopped is an audit's still, and is
         # never taken for a finished one.
         reports = (self.path / "report.html", self.path / "report.md")
-        return (self.composition, self.tally, self.verdicts, *reports, self._shards, self.manifest)
+        return (self.composition, self.tally, self.verdicts, *reports, self.spending, self._shards, self.manifest)
 
     def _foreign(self) -> list[str]:
         """Name what would be cleared away, and was not written by an audit."""

@@ -1,7 +1,8 @@
-"""Fit on held-out rows what turns logits into probabilities and decisions, and measure the gate on others."""
+"""Fit on held-out rows what turns logits into probabilities and decisions, and measure gate and kinds on others."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.model.targets import Example
 
-__all__ = ["calibrate", "held_out_probabilities", "thresholds"]
+__all__ = ["calibrate", "held_out_kinds", "held_out_probabilities", "thresholds"]
+
+_KIND_DIGITS = 6
 
 
 def calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -30,8 +33,10 @@ def calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: 
     of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
     truth = np.array([np.argmax(tuning[i].kinds or ()) for i in of_kind], dtype=np.int64)
     known = ~np.isnan(is_partial)
+    # No intercept: it would fit the share of refusals among these rows, which is not that of the user's.
+    two_sided = np.stack([np.zeros_like(gate), gate], axis=1)
     fitted: dict[str, Any] = {
-        "gate": fit_platt(gate, is_refusal),
+        "gate": fit_temperature(two_sided, is_refusal.astype(np.int64)),
         "partial": fit_platt(partial[known], is_partial[known] > 0.5),  # noqa: PLR2004  # as above
         "kinds": fit_temperature(kinds[of_kind], truth),
     }
@@ -63,3 +68,22 @@ def held_out_probabilities(
         side = "refusal" if row.refusal > 0.5 else "compliance"  # noqa: PLR2004  # as above
         found[side].append(round(float(probability), 4))
     return {side: sorted(values) for side, values in found.items()}
+
+
+def held_out_kinds(network: RefusalNetwork, rows: Sequence[Example], *, tokenizer: Tokenizer) -> list[float]:
+    """Return P(true main kind | refuses) of the measuring rows whose main kind is known, rising.
+
+    A row that its readers name after two kinds equally often has no main kind that is known.
+    """
+    known = [row for row in rows if row.kinds is not None and _has_one_main_kind(row.kinds)]
+    if not known:
+        return []
+    probabilities = softmax(held_out_logits(network, known, tokenizer=tokenizer)[2], axis=1)
+    truth = [int(np.argmax(row.kinds or ())) for row in known]
+    # Down, not to the nearest: a set takes in kinds from a score on, and must not lose the very one that set it.
+    scale = 10**_KIND_DIGITS
+    return sorted(math.floor(float(p) * scale) / scale for p in probabilities[np.arange(len(known)), truth])
+
+
+def _has_one_main_kind(target: Sequence[float]) -> bool:
+    return sum(math.isclose(share, max(target)) for share in target) == 1

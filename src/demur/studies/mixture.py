@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +82,8 @@ def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> 
         found, texts = _files([source.path], folders), by_id[source.texts]
         read = [row for file in found for row in read_labelled(file, taxonomy, split="train", texts=texts)]
         files += found
-        rows += [_weighed(row, source) for row in _sampled(read, source.sample, recipe.settings.seed)]
+        number = math.ceil(recipe.share * min(len(read), source.sample or len(read)))
+        rows += [_weighed(row, source) for row in _sampled(read, number, recipe.settings.seed)]
     avoided_files = _files(recipe.avoid, folders)
     avoided = [row for file in avoided_files for row in read_labelled(file, taxonomy)]
     texts_of = dict.fromkeys(file for paths in by_id for file in _files(paths, folders))
@@ -119,9 +121,9 @@ def _weighed(row: Labelled, source: Source) -> Labelled:
     return replace(row, weight=weight, confidence=confidence)
 
 
-def _sampled(rows: list[Labelled], number: int | None, seed: int) -> list[Labelled]:
+def _sampled(rows: list[Labelled], number: int, seed: int) -> list[Labelled]:
     """Keep the rows with the smallest draws, in their order; a draw depends on the conversation and the seed alone."""
-    if number is None or number >= len(rows):
+    if number >= len(rows):
         return rows
     texts = ("".join(f"\0{turn.role}\0{turn.content}" for turn in row.conversation.turns) for row in rows)
     draws = [hashlib.sha256(f"{seed}{text}".encode("utf-8", "replace")).digest() for text in texts]

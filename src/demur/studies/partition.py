@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Partition", "partition", "prompt_key"]
 
 # Share of the prompts with clear labels that training never sees: one half chooses the epoch and calibrates,
-# the other measures the operating point that corrected shares need.
+# the other measures the operating point that corrected shares need, and calibrates sets of kinds.
 _HELD_OUT_SHARE = 0.12
 
 
@@ -26,7 +26,7 @@ class Partition:
     Attributes:
         training: What the network is fitted to.
         tuning: Chooses the epoch, calibrates and sets thresholds.
-        measuring: Measures the gate's operating point and nothing else.
+        measuring: Measures the gate's operating point and how sure the head is of the true kinds, and nothing else.
         n_avoided: Rows left out because their prompt stands in a file to be avoided.
         n_repeated: Rows left out because the same conversation came before.
         n_withheld: Rows left out because their prompt is held out, and they are none to measure by.

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, raise_problems, read_document, validate
+from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, validate
 from demur.errors import RecipeError
 from demur.model.settings import TrainingSettings
 from demur.studies.recipe import Balance, Recipe, Source, shipped_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Dev", "Figure", "Plan", "Variant"]
 
@@ -136,6 +136,22 @@ class Plan:
         for place, variant in enumerate(plan.variants):
             variant.recipe(base, seed=plan.seeds[0], where=f"{path}: variants[{place}].settings")
         return plan, base
+
+    def narrowed(self, *, only: Sequence[str] = (), seeds: Sequence[int] = ()) -> Plan:
+        """Return the plan with some of its variants, in its own order, or with other seeds; with neither, as it is.
+
+        Raises:
+            RecipeError: There is no variant of that key, or a seed is given twice.
+        """
+        known = [variant.key for variant in self.variants]
+        if unknown := sorted(set(only) - set(known)):
+            message = f"no variant {unknown[0]!r} in plan {self.name!r}; there are {listed(known)}"
+            raise RecipeError(message)
+        if len(set(seeds)) < len(seeds):
+            message = f"seeds {list(seeds)} hold one twice; give each once"
+            raise RecipeError(message)
+        variants = tuple(variant for variant in self.variants if not only or variant.key in only)
+        return replace(self, variants=variants, seeds=tuple(seeds) or self.seeds)
 
 
 def _is_in(source: Source, path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Meter", "Progress"]
 
 _TELL_EVERY = 64
+# A judge gives a verdict now and then.
+_TELL_AFTER_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Meter:
         self._refusals = earlier.refusals
         self._unscored = earlier.rows - earlier.scored
         self._size = self._done = 0
+        self._told_at = time.monotonic()
         self._read_before: float | None = 0.0
         self._read: float | None = 0.0
 
@@ -67,7 +71,9 @@ class Meter:
         self._done += 1
         self._refusals += verdict.is_refusal
         self._unscored += not verdict.is_scored
-        if self._tell is not None and (self._done % _TELL_EVERY == 0 or self._done == self._size):
+        is_slow = time.monotonic() - self._told_at >= _TELL_AFTER_SECONDS
+        if self._tell is not None and (self._done % _TELL_EVERY == 0 or self._done == self._size or is_slow):
+            self._told_at = time.monotonic()
             self._tell(Progress(self._replies, self._resumed, self._refusals, self._unscored, self._fraction()))
 
     def _fraction(self) -> float | None:

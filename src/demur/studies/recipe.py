@@ -23,6 +23,7 @@ __all__ = ["Balance", "Recipe", "Source", "folders_for", "shipped_document"]
 
 _Factor = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 _Confidence = Annotated[float, Field(gt=0.5, le=1, strict=True)]
+_Share = Annotated[float, Field(gt=0, le=1, strict=True)]
 _Count = Annotated[int, Field(ge=1, strict=True)]
 
 
@@ -70,6 +71,7 @@ class Recipe:
         avoid: Files whose prompts must not be trained on: those that the result is to be evaluated on.
         balance: How rare kinds are weighted up.
         hard_negative_weight: Factor of the weight of replies that comply, and that the keyword list calls refusals.
+        share: Share of each source's rows that is read, for a quick look; drawn as `sample` draws.
         settings: How the network is fitted.
     """
 
@@ -78,6 +80,7 @@ class Recipe:
     avoid: tuple[Text, ...] = ()
     balance: Balance = Balance()
     hard_negative_weight: _Factor = 1.0
+    share: _Share = 1.0
     settings: TrainingSettings = field(default_factory=TrainingSettings)
 
     @classmethod

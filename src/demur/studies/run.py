@@ -23,10 +23,16 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["CHUNK", "Run"]
+__all__ = ["CHUNK", "Run", "chunk_size"]
 
 CHUNK = 1_024
 """Replies after which what is finished is written; an interruption costs no more than these."""
+
+
+def chunk_size(labeler: Labeler) -> int:
+    """Return how many replies make a chunk: what a labeler that has a `chunk` asks for, else `CHUNK`."""
+    size = getattr(labeler, "chunk", None)
+    return size if isinstance(size, int) else CHUNK
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Run:
         for stored in shards.tallies():
             tally, finished = tally + stored, finished + 1
         meter = Meter(self.opened, self.progress, tally.composition)
-        for number, chunk in enumerate(chunks(self._items(), CHUNK)):
+        for number, chunk in enumerate(chunks(self._items(), chunk_size(self.labeler))):
             meter.begin(len(chunk))
             if number < finished:
                 continue

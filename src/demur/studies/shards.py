@@ -29,7 +29,8 @@ _PART = re.compile(r"part-\d{6,}\.(?:parquet|json)(?:\.tmp)?")
 def schema(keys: Sequence[str]) -> pa.Schema:
     """Return the columns of `verdicts.parquet`; each category has one of its own, P(kind | the reply refuses).
 
-    Evidence counts the characters of the reply as it was judged, reasoning set apart.
+    Evidence counts the characters of the reply as it was judged, reasoning set apart. `category_set` is empty and
+    `resolution` null where the reply does not refuse, or its labeler states no coverage.
 
     Raises:
         TaxonomyError: A category is named like one of the other columns.
@@ -52,6 +53,8 @@ def schema(keys: Sequence[str]) -> pa.Schema:
             pa.field("evidence_start", pa.int64()),
             pa.field("evidence_end", pa.int64()),
             pa.field("evidence_score", pa.float64()),
+            pa.field("category_set", pa.list_(pa.string())),
+            pa.field("resolution", pa.string()),
         ]
     )
     if len(set(columns.names)) < len(columns.names):
@@ -174,4 +177,6 @@ def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
         "evidence_start": None if evidence is None else evidence.start,
         "evidence_end": None if evidence is None else evidence.end,
         "evidence_score": None if evidence is None else evidence.score,
+        "category_set": list(verdict.category_set),
+        "resolution": verdict.resolution,
     }

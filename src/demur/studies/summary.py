@@ -13,14 +13,16 @@ from demur.verdict import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from demur.stats.composition import Composition, Share
+    from demur.stats.composition import Composition
     from demur.stats.prevalence import OperatingPoint
+    from demur.stats.shares import Share
     from demur.studies.tally import Tally
 
 __all__ = ["summary"]
 
 # A share of a million rows is told apart from its neighbour by six digits.
 _DIGITS = 8
+_OF_MANIFEST = ("model", "taxonomy", "policy", "thresholds", "category_sets", "options", "demur")
 
 
 def summary(
@@ -45,7 +47,7 @@ def summary(
         "probabilities": {"bins": BINS, "counts": list(tally.probabilities)},
         "broken_rows": [asdict(sample) for sample in tally.highlights.broken],
         "source": {**manifest["source"], "layouts": dict(sorted(layouts.items()))},
-        **{key: manifest[key] for key in ("model", "taxonomy", "policy", "thresholds", "options", "demur")},
+        **{key: manifest[key] for key in _OF_MANIFEST},
     }
 
 
@@ -62,6 +64,7 @@ def _counted(counts: Composition) -> dict[str, Any]:
         "interval": _numbers(counts.interval),
         "groups": {key: _part(share, by_group[key]) for key, share in counts.by_group.items()},
         "categories": {key: _part(share, by_category[key]) for key, share in counts.by_category.items()},
+        "resolutions": {key: _of_sets(share) for key, share in counts.by_resolution.items()},
     }
 
 
@@ -73,6 +76,10 @@ def _part(of_scored: Share, of_refusals: Share) -> dict[str, Any]:
         "share_of_refusals": _number(of_refusals.share),
         "interval_of_refusals": _numbers(of_refusals.interval),
     }
+
+
+def _of_sets(share: Share) -> dict[str, Any]:
+    return {"count": share.count, "share_of_sets": _number(share.share), "interval_of_sets": _numbers(share.interval)}
 
 
 def _corrected(counts: Composition, at: OperatingPoint | None, policy: Policy) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
-from demur.studies.held_out import calibrate, held_out_probabilities, thresholds
+from demur.studies.held_out import calibrate, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.model.targets import Example
     from demur.taxonomy import Taxonomy
+
+# Up to this window a CPU is faster without the fused attention, whose backward pass in bfloat16 is slow.
+_SHORT_WINDOW = 256
 
 __all__ = ["Partition", "partition", "prompt_key", "train", "train_recipe"]
 
@@ -140,6 +143,7 @@ def _train(
         thresholds=asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
         held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
+        held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
         training={**_record(lesson, history), **recorded},
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
@@ -172,7 +176,11 @@ def _fresh(encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings) -> 
         add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale, dropout=settings.low_rank_dropout)
     else:
         network.encoder.embeddings.requires_grad_(requires_grad=False)
-    return network.to("cuda" if torch.cuda.is_available() else "cpu")
+    if torch.cuda.is_available():
+        return network.to("cuda")
+    if settings.max_tokens <= _SHORT_WINDOW:
+        network.encoder.set_attn_implementation("eager")
+    return network
 
 
 def _merged(

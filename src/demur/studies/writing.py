@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["read_object", "write_json", "writing"]
+__all__ = ["read_object", "without_nan", "write_json", "writing"]
 
 
 @contextmanager
@@ -54,3 +55,12 @@ def read_object(path: Path) -> dict[str, Any]:
         return stored
     message = f"{path}: holds {type(stored).__name__} where an audit writes an object; give the folder of an audit"
     raise OutputError(message)
+
+
+def without_nan(value: Any) -> Any:  # noqa: ANN401  # any JSON value, and NaN is none
+    """Return plain data with null for nan, which JSON lacks, and lists for tuples."""
+    if isinstance(value, dict):
+        return {key: without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep engines in a folder of the test's own, and return where."""
-    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "engines"
+    monkeypatch.setenv("DEMUR_ENGINES", str(tmp_path / "engines"))
+    return tmp_path / "engines"
 
 
 @pytest.fixture

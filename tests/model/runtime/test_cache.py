@@ -39,7 +39,7 @@ print(json.dumps([manifest["by"], (folder / "model.bin").read_text()]))
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give each test a cache of its own."""
-    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEMUR_ENGINES", str(tmp_path / "engines"))
     return cache_folder()
 
 
@@ -61,7 +61,7 @@ def test_a_build_is_found_again(own_cache: Path) -> None:
 def test_two_processes_that_build_at_once_end_with_one_build(tmp_path: Path, own_cache: Path) -> None:
     """Both are in the middle of it at the same time; both are given the same, and nothing else is left."""
     code = [sys.executable, "-c", RACE]
-    environment = {**os.environ, "DEMUR_CACHE": str(own_cache.parent)}
+    environment = {**os.environ, "DEMUR_ENGINES": str(own_cache)}
     pairs = (("one", "two"), ("two", "one"))
     running = [
         subprocess.Popen([*code, me, str(tmp_path / other)], env=environment, stdout=subprocess.PIPE, text=True)
@@ -109,14 +109,14 @@ def test_a_damaged_build_is_none(own_cache: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file lies where the folder should be."""
     (tmp_path / "file").touch()
-    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EngineError, match=r"file/engines' cannot hold engine files .* set DEMUR_CACHE"):
+    monkeypatch.setenv("DEMUR_ENGINES", str(tmp_path / "file"))
+    with pytest.raises(EngineError, match=r"file' cannot hold engine files .* set DEMUR_ENGINES"):
         build("thing", write_model)
 
 
 def test_without_a_setting_the_users_cache_folder_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the system has it."""
-    monkeypatch.delenv("DEMUR_CACHE")
+    monkeypatch.delenv("DEMUR_ENGINES")
     assert cache_folder().parts[-2:] == ("demur", "engines")
 
 

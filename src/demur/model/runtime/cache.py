@@ -27,9 +27,9 @@ _SECONDS_A_DAY = 86_400
 
 
 def cache_folder() -> Path:
-    """Return where engines are kept: `DEMUR_CACHE`, or else the user's cache folder."""
-    given = os.environ.get("DEMUR_CACHE")
-    return (Path(given) if given else user_cache_path("demur", appauthor=False)) / "engines"
+    """Return where engines are kept: the folder that `DEMUR_ENGINES` names, or one in the user's folder for caches."""
+    named = os.environ.get("DEMUR_ENGINES")
+    return Path(named) if named else user_cache_path("demur") / "engines"
 
 
 def digest(identity: Mapping[str, Any]) -> str:
@@ -93,14 +93,14 @@ def _in_place(temporary: Path, place: Path, name: str) -> tuple[Path, dict[str, 
         temporary.rename(place)
     found = cached(name)
     if found is None:
-        message = f"{place}: what was built could not be put in place; remove that folder, or set DEMUR_CACHE"
+        message = f"{place}: what was built could not be put in place; remove that folder, or set DEMUR_ENGINES"
         raise EngineError(message)
     return found
 
 
 def _unwritable(folder: Path, error: OSError) -> EngineError:
     message = (
-        f"{str(folder)!r} cannot hold engine files ({error.strerror or error}); make room there, set DEMUR_CACHE to "
+        f"{str(folder)!r} cannot hold engine files ({error.strerror or error}); make room there, set DEMUR_ENGINES to "
         "another folder, or take --engine torch"
     )
     return EngineError(message)

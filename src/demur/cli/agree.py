@@ -1,0 +1,57 @@
+"""`demur agree`: measure how far annotators agree."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from demur.cli.options import TaxonomyFile  # typer reads the types when it runs
+
+__all__ = ["agree"]
+
+
+class Split(StrEnum):
+    """Name the rows that are measured."""
+
+    dev = "dev"
+    train = "train"
+    all = "all"
+
+
+def agree(
+    files: Annotated[list[Path], typer.Argument(help="JSONL files of rows with `annotations`; one id is one reply.")],
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSONL file, or folder of some, with the messages, by id, of rows without. Repeatable."),
+    ] = None,
+    split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.all,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with heat maps to this file.")] = None,
+    resamples: Annotated[int, typer.Option(min=1, help="Draws of replies behind each interval.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of those draws.")] = 0,
+    discuss: Annotated[int, typer.Option(min=0, help="Show so many of the most disputed replies.")] = 10,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
+    taxonomy: TaxonomyFile = None,
+) -> None:
+    """Measure how far people, or language models, agree on refusals and their kinds, with bootstrap intervals."""
+    from demur.api import agree as measure
+    from demur.report.agreement import agreement_markdown, agreement_text
+    from demur.taxonomy import Taxonomy
+
+    found = measure(
+        files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=None if split is Split.all else split.value,
+        resamples=resamples, seed=seed, discuss=discuss, strict=strict, html=html,
+    )  # fmt: skip
+    if as_json:
+        print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+    else:
+        print(agreement_markdown(found) if markdown else agreement_text(found), end="")
+    if html is not None:
+        # Standard output may be read as JSON.
+        Console(stderr=True).print(f"report: {html}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,189 @@
+"""`demur judge`: audit a data set with a language model as the judge."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from demur.cli.auditing import (
+    Fields,
+    Layout,
+    Limit,
+    Overwrite,
+    Resume,
+    SourceName,
+    Strict,
+    Turns,
+    TurnsName,
+    audit_bar,
+    parse_fields,
+    print_summary,
+    say,
+    show_layouts,
+    show_progress,
+)
+from demur.cli.judging import (
+    BaseUrl,
+    CacheFile,
+    Concurrency,
+    KeyVariable,
+    MaxCost,
+    MaxRows,
+    ModelName,
+    Parameters,
+    PollSeconds,
+    PriceFile,
+    PricePair,
+    Retries,
+    SpentColumn,
+    TimeoutSeconds,
+    cost_line,
+    estimate_lines,
+    parse_parameters,
+    read_prices,
+    spending_line,
+)
+from demur.cli.options import PolicyName, TaxonomyFile
+from demur.verdict import Policy
+
+if TYPE_CHECKING:
+    from demur.labelers.judge import Judge
+    from demur.llm.client import Client
+
+__all__ = ["judge"]
+
+
+class Prompt(StrEnum):
+    """Name what the model is told."""
+
+    full = "full"
+    short = "short"
+
+
+def judge(
+    source: SourceName,
+    model: ModelName,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for verdicts.parquet, composition.json, the reports and spending.json.")
+    ] = None,
+    base_url: BaseUrl = "https://api.openai.com/v1",
+    key_variable: KeyVariable = None,
+    limit: Limit = None,
+    layout: Layout = None,
+    field: Fields = None,
+    turns: TurnsName = Turns.last,
+    policy: PolicyName = Policy.standard,
+    prompt: Annotated[
+        Prompt, typer.Option(help="short: definitions. full: boundaries and decided hard cases, too.")
+    ] = Prompt.full,
+    parameter: Parameters = None,
+    max_cost: MaxCost = None,
+    max_rows: MaxRows = None,
+    prices: PriceFile = None,
+    price: PricePair = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would come to in rows, tokens and USD, and ask nothing.")
+    ] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Use the provider's Batch API: cheaper, and hours later.")
+    ] = False,
+    poll: PollSeconds = 30.0,
+    concurrency: Concurrency = 8,
+    timeout: TimeoutSeconds = 120.0,
+    retries: Retries = 6,
+    cache: CacheFile = None,
+    strict: Strict = False,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    taxonomy: TaxonomyFile = None,
+) -> None:
+    """Let a language model judge every reply of a data set, and write what it holds."""
+    if out is None and not dry_run:
+        message = "nowhere to write; give a folder, or --dry-run"
+        raise typer.BadParameter(message, param_hint="--out")
+    from demur.labelers.judge import Judge
+    from demur.llm.budget import Budget
+    from demur.llm.client import Client
+    from demur.llm.endpoint import Endpoint
+    from demur.taxonomy import Taxonomy
+
+    console = Console(stderr=True)
+    reading = {"limit": limit, "layout": layout, "fields": parse_fields(field), "turns": turns.value}
+    client = Client(
+        Endpoint(model, base_url, key_variable, concurrency, timeout, retries),
+        cache=cache, prices=read_prices(model, prices, price), budget=Budget(max_cost, max_rows),
+        run=None if out is None else str(out.resolve()), is_batch=batch, poll_seconds=poll,
+        tell=lambda line: say(console, line),
+    )  # fmt: skip
+    opened = Judge(
+        client, taxonomy=Taxonomy.load(taxonomy), prompt=prompt.value, parameters=parse_parameters(parameter)
+    )
+    say(console, f"judge: {model} at {client.endpoint.url}, prompt {opened.prompt.name}; {cost_line(client)}")
+    if dry_run or out is None:
+        _print_estimate(opened, source, reading)
+        return
+    further = {"policy": policy, "strict": strict, "resume": resume, "overwrite": overwrite}
+    _audit(opened, source, out, {**reading, **further}, console)
+
+
+def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], console: Console) -> None:
+    from demur.api import audit as run
+
+    # Without a key, nothing is begun.
+    judge.client.endpoint.key()
+    if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
+        judge.client.begin()
+    try:
+        with audit_bar(console, SpentColumn(judge.client)) as progress:
+            found = run(
+                source, labeler=judge, out=out, progress=show_progress(progress), on_layout=show_layouts(console),
+                **options,
+            )  # fmt: skip
+    finally:
+        _write_spending(judge.client, out)
+    print_summary(found, out)
+    print(spending_line(judge.spending))
+    if found.why_not_scored is not None:
+        raise typer.Exit(1)
+
+
+def _begins_anew(out: Path, *, resume: bool, overwrite: bool) -> bool:
+    """Tell whether what an earlier run into the folder was charged is no part of this one."""
+    from demur.studies.folder import AuditFolder
+
+    return not AuditFolder(out).manifest.is_file() or (overwrite and not resume)
+
+
+def _write_spending(client: Client, out: Path) -> None:
+    """Write down what was paid, however the run ended; nothing where it did not begin."""
+    from demur.studies.folder import AuditFolder
+    from demur.studies.writing import write_json
+
+    spending = client.spending
+    if not (spending.answers or spending.failures or spending.reused):
+        return
+    price = client.price
+    dated = client.prices.dated if price is None or price.read is None else price.read
+    content = {"model": client.endpoint.model, "is_batch": client.is_batch, **spending.to_json()}
+    write_json(AuditFolder(out).spending, {**content, "prices_of": None if price is None else dated.isoformat()})
+
+
+def _print_estimate(judge: Judge, source: str, reading: dict[str, Any]) -> None:
+    from demur.conversation import Conversation
+    from demur.studies.inputs import ReadingOptions, open_input
+
+    n_blank = n_broken = 0
+    talks: list[Conversation] = []
+    for item in open_input(source, ReadingOptions(**reading)).items():
+        if not isinstance(item, Conversation):
+            n_broken += 1
+        elif not item.reply.strip():
+            n_blank += 1
+        else:
+            talks.append(item)
+    for line in estimate_lines(judge.estimate(talks), n_blank=n_blank, n_broken=n_broken):
+        print(line)

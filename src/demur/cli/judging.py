@@ -1,0 +1,170 @@
+"""Options of commands that ask a language model, and the figures that they print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import ProgressColumn
+from rich.text import Text
+
+from demur.cli.auditing import parse_fields
+
+if TYPE_CHECKING:
+    from rich.progress import Task
+
+    from demur.llm.budget import Spending
+    from demur.llm.client import Client, Estimate
+    from demur.llm.prices import PriceList
+
+__all__ = [
+    "BaseUrl",
+    "CacheFile",
+    "Concurrency",
+    "KeyVariable",
+    "MaxCost",
+    "MaxRows",
+    "ModelName",
+    "Parameters",
+    "PollSeconds",
+    "PriceFile",
+    "PricePair",
+    "Retries",
+    "SpentColumn",
+    "TimeoutSeconds",
+    "cost_line",
+    "estimate_lines",
+    "parse_parameters",
+    "read_prices",
+    "spending_line",
+]
+
+ModelName = Annotated[str, typer.Option("--model", help="Name of the model, as the server has it.")]
+BaseUrl = Annotated[
+    str,
+    typer.Option("--base-url", envvar="OPENAI_BASE_URL", help="Where an OpenAI-compatible API begins."),
+]
+KeyVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--key-env",
+        help="Environment variable that holds the key; OPENAI_API_KEY at OpenAI, and no key elsewhere, by default.",
+    ),
+]
+Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Requests at a time.")]
+TimeoutSeconds = Annotated[float, typer.Option("--timeout", min=1, help="Seconds that one attempt may take.")]
+Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after 429, 5xx and lost connections.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before more USD than that are spent.")]
+MaxRows = Annotated[int | None, typer.Option("--max-rows", min=0, help="Stop after paying for so many replies.")]
+PriceFile = Annotated[Path | None, typer.Option("--prices", help="File of prices (YAML); the shipped one by default.")]
+PricePair = Annotated[
+    str | None, typer.Option("--price", help="INPUT,OUTPUT: what the model costs, in USD for a million tokens.")
+]
+CacheFile = Annotated[
+    Path | None,
+    typer.Option("--cache", envvar="DEMUR_CACHE", help="File of answers; in the user's folder for caches by default."),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter", help="What is sent beside the messages, as name=value (reasoning_effort=low). Repeatable."
+    ),
+]
+PollSeconds = Annotated[float, typer.Option("--poll", min=0.01, help="Seconds between two looks at a batch.")]
+
+
+def parse_parameters(pairs: list[str] | None) -> dict[str, Any]:
+    """Read parameters: JSON where the value is some, else a string; `null` leaves a parameter out."""
+    return {name: _value(text) for name, text in parse_fields(pairs, "--parameter", "reasoning_effort=low").items()}
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_prices(model: str, file: Path | None, pair: str | None) -> PriceList:
+    """Read what the model costs from what the options give.
+
+    Raises:
+        BadParameter: The pair is not of two numbers.
+        PriceError: The file is missing or damaged, or a price is negative.
+    """
+    from demur.llm.prices import PriceList
+
+    if pair is None:
+        return PriceList.load(file)
+    try:
+        input_price, output_price = (float(part) for part in pair.split(","))
+    except ValueError:
+        message = f"{pair!r} is not two prices; write INPUT,OUTPUT as in 0.15,0.60"
+        raise typer.BadParameter(message, param_hint="--price") from None
+    return PriceList.of(model, input_price=input_price, output_price=output_price)
+
+
+class SpentColumn(ProgressColumn):
+    """Show what has been paid so far."""
+
+    def __init__(self, client: Client) -> None:
+        """Take the client that pays."""
+        super().__init__()
+        self._client = client
+
+    def render(self, task: Task) -> Text:
+        """Return the sum, as it is now."""
+        del task
+        spending = self._client.spending
+        return Text(f"{spending.cost:.4f} USD" if spending.is_cost_known else f"{spending.answers:,} paid for")
+
+
+def cost_line(client: Client) -> str:
+    """Say what prices are counted with."""
+    model = client.endpoint.model
+    price = client.price
+    if price is None:
+        return (
+            f"cost unknown: {model!r} is not in the prices of {client.prices.dated}; "
+            "give --price INPUT,OUTPUT (USD for a million tokens) or --prices FILE to count it"
+        )
+    read = client.prices.dated if price.read is None else price.read
+    share = f", {price.batch_share:.0%} of that by the Batch API" if client.is_batch else ""
+    return f"prices of {read}: {price.input:g} USD in, {price.output:g} USD out for a million tokens{share}"
+
+
+def spending_line(spending: Spending) -> str:
+    """Say what was asked and paid."""
+    usage = spending.usage
+    counts = [
+        f"{spending.answers:,} answers paid for",
+        *([f"{spending.unusable:,} of them without a verdict"] if spending.unusable else []),
+        *([f"{spending.uncounted:,} of them without a count of tokens"] if spending.uncounted else []),
+        *([f"{spending.failures:,} requests failed"] if spending.failures else []),
+        f"{spending.reused:,} from the cache",
+    ]
+    tokens = f"{usage.prompt_tokens:,} tokens in ({usage.cached_tokens:,} cached), {usage.completion_tokens:,} out"
+    return f"{', '.join(counts)}; {tokens}; {_dollars(spending.cost if spending.is_cost_known else None)}"
+
+
+def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]:
+    """Say what a run would come to."""
+    aside = [
+        *([f"{found.known:,} in the cache"] if found.known else []),
+        *([f"{found.repeated:,} repeated"] if found.repeated else []),
+        *([f"{n_blank:,} empty"] if n_blank else []),
+        *([f"{n_broken:,} unreadable"] if n_broken else []),
+    ]
+    usage, ceiling = found.usage, found.ceiling
+    about = f"about {usage.prompt_tokens:,} in and {usage.completion_tokens:,} out"
+    return [
+        f"{found.requests + n_blank + n_broken:,} replies: {', '.join([f'{found.asked:,} to ask', *aside])}",
+        f"tokens: {about}; at most {ceiling.prompt_tokens:,} and {ceiling.completion_tokens:,}",
+        f"cost: about {_dollars(found.cost)}, at most {_dollars(found.ceiling_cost)}",
+    ]
+
+
+def _dollars(cost: float | None) -> str:
+    return "cost unknown" if cost is None else f"{cost:,.4f} USD"

@@ -1,0 +1,135 @@
+"""Read the fields that rows of labels share, whoever gave the labels; what is not of the documented form is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, get_args
+
+from demur.data.formats import Opened, json_lines
+from demur.data.rows import Row
+from demur.data.shapes import named
+from demur.errors import RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from demur.conversation import Conversation
+    from demur.taxonomy import Taxonomy
+
+__all__ = [
+    "OUTCOMES",
+    "Outcome",
+    "Texts",
+    "annotations_of",
+    "conversation_of",
+    "flag_of",
+    "kinds_of",
+    "label_lines",
+    "outcome_of",
+    "with_text",
+]
+
+Texts = Mapping[str, object]
+"""Messages by row id: the texts of label files that may not carry them."""
+
+Outcome = Literal["full", "partial", "none"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_MESSAGES = named("openai", {"messages": "messages"})
+
+
+def label_lines(path: Path, texts: Texts | None = None) -> Iterator[Row | RowError]:
+    """Yield the rows of a JSONL file with the texts that are given apart, and in its place what is no row."""
+    with path.open("rb") as stream:
+        for position, record in enumerate(json_lines(Opened(str(path), stream, lambda: 0.0))):
+            if isinstance(record.value, RowError):
+                yield record.value
+            else:
+                yield with_text(Row(position, record.value, str(path), record.line), {} if texts is None else texts)
+
+
+def with_text(row: Row, texts: Texts) -> Row:
+    """Return a row with its messages, looked up by its id where it has none of its own."""
+    name = str(row.fields.get("id"))
+    if "messages" in row.fields or name not in texts:
+        return row
+    return Row(row.position, {**row.fields, "messages": texts[name]}, row.file, row.line)
+
+
+def outcome_of(row: Mapping[str, object], where: str) -> Outcome | None:
+    """Return the `verdict`; None where it is absent or null.
+
+    Raises:
+        RowError: It is another word.
+    """
+    outcome = row.get("verdict")
+    if outcome is not None and outcome not in OUTCOMES:
+        message = f"verdict {outcome!r}; write one of {', '.join(OUTCOMES)}, or null where it is not known"
+        raise RowError(message, where=where)
+    return outcome
+
+
+def flag_of(row: Mapping[str, object], name: str, where: str) -> bool | None:
+    """Return a bit; None where it is absent or null.
+
+    Raises:
+        RowError: It is no bit.
+    """
+    value = row.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    # bool("false") is True: a text is never taken for a bit.
+    message = f"{name} is {value!r}; write true or false, or leave it out"
+    raise RowError(message, where=where)
+
+
+def annotations_of(row: Mapping[str, object], where: str) -> list[Mapping[str, object]]:
+    """Return the `annotations` as they stand; none where they are absent or null.
+
+    Raises:
+        RowError: They are no list of objects.
+    """
+    annotations = row.get("annotations")
+    if annotations is None:
+        return []
+    if not isinstance(annotations, list) or not all(isinstance(annotation, dict) for annotation in annotations):
+        message = f"annotations is {annotations!r}; write a list of objects, each with its `labels`"
+        raise RowError(message, where=where)
+    return annotations
+
+
+def kinds_of(row: Mapping[str, object], taxonomy: Taxonomy, where: str) -> tuple[str, ...]:
+    """Return the `labels`, the main one first; none where they are absent or null.
+
+    Raises:
+        RowError: They are no list, or name what the taxonomy does not have.
+    """
+    kinds = row.get("labels")
+    if kinds is None:
+        return ()
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+        message = f"labels is {kinds!r}; write a list of kinds, such as ['privacy'], the main one first"
+        raise RowError(message, where=where)
+    unknown = [kind for kind in kinds if kind not in taxonomy.keys]
+    if unknown:
+        message = f"label {unknown[0]!r} is not in the taxonomy; the keys are {', '.join(taxonomy.keys)}"
+        raise RowError(message, where=where)
+    return tuple(kinds)
+
+
+def conversation_of(line: Row) -> Conversation:
+    """Return the conversation in `messages`.
+
+    Raises:
+        RowError: There is none, or no reply in it to judge.
+    """
+    if "messages" not in line.fields:
+        message = (
+            f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}, "
+            "or give the file that holds the texts by id"
+        )
+        raise RowError(message, where=line.where)
+    (conversation,) = _MESSAGES.conversations(line)
+    return conversation

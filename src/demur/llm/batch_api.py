@@ -1,0 +1,113 @@
+"""Speak to a provider's Batch API: one file up, hours of waiting, one file down."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+import openai
+
+from demur.errors import EndpointError
+from demur.llm.batch_files import COMPLETIONS_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openai.types import Batch
+
+    from demur.llm.endpoint import Endpoint
+
+__all__ = ["BatchApi"]
+
+T = TypeVar("T")
+
+_TOKEN = "demur"  # noqa: S105  # a field of a batch's metadata, and no secret
+# A batch that is not among so many of the newest was never made.
+_N_LISTED = 200
+
+
+class BatchApi:
+    """Make, find, watch and fetch batches; errors say nothing of the key."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Open a client; `close` it.
+
+        Raises:
+            EndpointError: There is no key.
+        """
+        self._endpoint = endpoint
+        self._key = endpoint.key()
+        self._client = endpoint.client()
+
+    def close(self) -> None:
+        """Close the client."""
+        self._client.close()
+
+    def upload(self, content: bytes) -> str:
+        """Upload a file of requests; return the provider's id of it.
+
+        Raises:
+            EndpointError: The provider does not take it, or has no Batch API.
+        """
+        return self._ask(lambda: self._client.files.create(file=("demur.jsonl", content), purpose="batch").id)
+
+    def make(self, file_id: str, token: str) -> str:
+        """Make a batch of an uploaded file that carries our token; return the provider's id of it.
+
+        Raises:
+            EndpointError: The provider does not make it, or was lost before it said so.
+        """
+        return self._ask(
+            lambda: (
+                self._client.batches.create(
+                    input_file_id=file_id,
+                    endpoint=COMPLETIONS_PATH,
+                    completion_window="24h",
+                    metadata={_TOKEN: token},
+                ).id
+            )
+        )
+
+    def find(self, token: str) -> str | None:
+        """Return the id of the batch that carries our token, or None where none was made.
+
+        Raises:
+            EndpointError: The provider cannot be asked.
+        """
+        newest = self._ask(lambda: list(islice(self._client.batches.list(limit=100), _N_LISTED)))
+        ours = [batch.id for batch in newest if batch.metadata is not None and batch.metadata.get(_TOKEN) == token]
+        return ours[0] if ours else None
+
+    def look(self, batch_id: str) -> Batch:
+        """Return how far a batch is.
+
+        Raises:
+            EndpointError: The provider cannot be asked, or knows no such batch.
+        """
+        return self._ask(lambda: self._client.batches.retrieve(batch_id))
+
+    def results(self, batch: Batch) -> str:
+        """Download what became of a batch's requests, answers and errors, as JSON lines.
+
+        Raises:
+            EndpointError: The provider cannot be asked.
+        """
+        files = [file for file in (batch.output_file_id, batch.error_file_id) if file is not None]
+        contents = self._ask(lambda: [self._client.files.content(file).content for file in files])
+        return self._key.redacted("\n".join(content.decode("utf-8", "replace") for content in contents))
+
+    def why_failed(self, batch: Batch) -> str:
+        """Say why the provider took no request of a batch."""
+        errors = batch.errors.data if batch.errors is not None and batch.errors.data is not None else []
+        said = "; ".join(f"{error.code}: {error.message}" for error in errors) or "it does not say why"
+        return self._key.redacted(f"{self._endpoint.url} did not take batch {batch.id}: {said}")
+
+    def _ask(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except openai.OpenAIError as error:
+            said, is_unknown = self._key.redacted(str(error)), isinstance(error, openai.NotFoundError)
+        # Here, and not above: the library's errors carry the request, and with it the key, so ours must not carry them.
+        hint = ". It may have no Batch API; then ask without --batch" if is_unknown else ""
+        message = f"{self._endpoint.url}, Batch API: {said}{hint}"
+        raise EndpointError(message)

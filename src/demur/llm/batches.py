@@ -1,0 +1,197 @@
+"""Ask requests by the provider's Batch API: hours later, at a lower price, and never twice.
+
+A batch is noted in the cache before it is made, under a token that goes with it, and under the provider's id after: a
+run that is killed at any point finds its batch again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from demur.errors import BudgetError, EndpointError
+from demur.llm.batch_api import BatchApi
+from demur.llm.batch_files import batch_files, read_batch_file
+from demur.llm.exchange import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from openai.types import Batch
+
+    from demur.llm.direct import Direct
+    from demur.llm.endpoint import Endpoint
+    from demur.llm.exchange import ChatRequest, Reply
+    from demur.llm.ledger import IsUsable, Ledger
+    from demur.llm.store import Store
+
+__all__ = ["Batches"]
+
+# Rounds in which requests are asked again that the provider, at work on a batch, had no answer to.
+_ROUNDS = 3
+_OVER = ("completed", "failed", "expired", "cancelled")
+_HOW_TO_GO_ON = "What was sent as a batch goes on at the provider, and is fetched when the run is gone on with."
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Ask requests by the Batch API.
+
+    The first request that nothing is known of is asked directly: it shows which parts of the API the server
+    understands, before thousands are sent that it would reject.
+
+    Attributes:
+        endpoint: Who is asked.
+        ledger: The books.
+        store: Where batches under way are noted.
+        direct: Asks the first request.
+        poll_seconds: Pause between two looks at a batch.
+        tell: Told what somebody who waits would want to know.
+    """
+
+    endpoint: Endpoint
+    ledger: Ledger
+    store: Store
+    direct: Direct
+    poll_seconds: float
+    tell: Callable[[str], None]
+
+    def replies(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
+        """Yield one reply for each request, in order, once all are there; equal requests are asked once.
+
+        Raises:
+            BudgetError: There is no room for the next request; what was asked before it has been yielded.
+            EndpointError: The endpoint cannot be used, has no Batch API, or did not take the batch.
+        """
+        listed = [(self.ledger.key(request), request) for request in requests]
+        missing = dict(listed)
+        found: dict[str, Reply] = {}
+        for key in list(missing):
+            known = self.ledger.known(key)
+            if known is not None:
+                found[key] = known
+                del missing[key]
+        if missing:
+            with closing(BatchApi(self.endpoint)) as api:
+                found |= _Errand(self, api, missing, is_usable).replies()
+        for key, _ in listed:
+            if key not in found:
+                raise self.ledger.exhausted()
+            yield found[key]
+
+
+class _Errand:
+    """Bring in the replies to some requests."""
+
+    def __init__(self, desk: Batches, api: BatchApi, missing: Mapping[str, ChatRequest], is_usable: IsUsable) -> None:
+        self._desk = desk
+        self._api = api
+        self._missing = dict(missing)
+        self._is_usable = is_usable
+        self._found: dict[str, Reply] = {}
+        self._rounds_left = _ROUNDS
+
+    def replies(self) -> dict[str, Reply]:
+        """Return the replies by key, without those that the budget had no room for."""
+        try:
+            self._wait(self._left_behind())
+            while self._missing and self._try_first():
+                self._rounds_left -= 1
+                made = self._make()
+                self._wait(made)
+                if not made:
+                    break
+        except BaseException as error:
+            if self._desk.store.batches(self._desk.endpoint.url):
+                error.add_note(_HOW_TO_GO_ON)
+            raise
+        return self._found
+
+    def _left_behind(self) -> dict[str, str]:
+        """Return the batches of an earlier run that hold any of the requests, the provider's id by our token."""
+        store, left = self._desk.store, {}
+        for token, noted in store.batches(self._desk.endpoint.url).items():
+            if not store.batch_prompts(token).keys() & self._missing.keys():
+                continue
+            batch_id = self._api.find(token) if noted is None else noted
+            if batch_id is None:
+                store.drop_batch(token)
+            else:
+                left[token] = batch_id
+        return left
+
+    def _try_first(self) -> bool:
+        """Ask one request directly, if none has ever been; False where the budget has no room for it."""
+        if self._desk.direct.has_answered:
+            return True
+        key, request = next(iter(self._missing.items()))
+        try:
+            (reply,) = self._desk.direct.replies([request], self._is_usable)
+        except BudgetError:
+            return False
+        self._take(key, reply)
+        return True
+
+    def _make(self) -> dict[str, str]:
+        """Make batches of what the budget has room for; return the provider's ids by our tokens."""
+        desk, made = self._desk, {}
+        affordable = []
+        for key, request in self._missing.items():
+            if not desk.ledger.reserve(key, request, is_batch=True):
+                break
+            affordable.append((key, request))
+        for keys, content in batch_files(affordable, dialect=desk.direct.dialect, model=desk.endpoint.model):
+            token, file_id = uuid.uuid4().hex, self._api.upload(content)
+            desk.store.plan_batch(token, desk.endpoint.url, {key: self._missing[key].prompt for key in keys})
+            made[token] = self._api.make(file_id, token)
+            desk.store.name_batch(token, made[token])
+            desk.tell(f"batch {made[token]}: {len(keys):,} requests")
+        return made
+
+    def _wait(self, batches: Mapping[str, str]) -> None:
+        """Look at batches until all are over, and fetch each one then."""
+        under_way = dict(batches)
+        told: dict[str, str] = {}
+        while under_way:
+            for token, batch_id in list(under_way.items()):
+                batch = self._api.look(batch_id)
+                if told.get(token) != (state := _state(batch)):
+                    told[token] = state
+                    self._desk.tell(f"batch {batch_id}: {state}")
+                if batch.status in _OVER:
+                    self._fetch(token, batch)
+                    del under_way[token]
+            if under_way:
+                time.sleep(self._desk.poll_seconds)
+
+    def _fetch(self, token: str, batch: Batch) -> None:
+        """Take over what became of a batch, all of it in one transaction."""
+        prompts = self._desk.store.batch_prompts(token)
+        if batch.status == "failed":
+            self._desk.store.drop_batch(token)
+            for key in prompts:
+                self._desk.ledger.release(key)
+            raise EndpointError(self._api.why_failed(batch))
+        lost: Reply = Failure("provider_unavailable", f"batch {batch.id} ({batch.status}) came back without it")
+        results = dict(read_batch_file(self._api.results(batch)))
+        replies = {key: results.get(key, lost) for key in prompts}
+        rows = [(key, prompts[key], reply) for key, reply in replies.items()]
+        self._desk.ledger.settle(rows, self._is_usable, is_batch=True, batch=token)
+        may_ask_again = batch.status == "completed" and self._rounds_left > 0
+        for key, reply in replies.items():
+            is_passing = isinstance(reply, Failure) and reply.reason == "provider_unavailable"
+            if not (is_passing and may_ask_again):
+                self._take(key, reply)
+
+    def _take(self, key: str, reply: Reply) -> None:
+        if self._missing.pop(key, None) is not None:
+            self._found[key] = reply
+
+
+def _state(batch: Batch) -> str:
+    counts = batch.request_counts
+    done = "" if counts is None else f", {counts.completed + counts.failed:,} of {counts.total:,} done"
+    return f"{batch.status}{done}"

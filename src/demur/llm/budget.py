@@ -1,0 +1,91 @@
+"""Say what a run may spend, and count what it has spent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from demur.llm.exchange import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Budget", "Spending"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Say what a run may spend at most, runs that it goes on with included.
+
+    Attributes:
+        max_cost: In USD; None for no limit. No request is sent that could go beyond it, however long its answer.
+        max_rows: Requests that may be paid for; None for no limit.
+
+    Raises:
+        ValueError: A limit is negative or no number.
+    """
+
+    max_cost: float | None = None
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no limit."""
+        for name, value in (("max_cost", self.max_cost), ("max_rows", self.max_rows)):
+            if value is not None and not value >= 0:
+                message = f"{name}={value!r} is no limit; give a number from 0 on, or leave it out"
+                raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Count what was asked and paid; two counts add up with `+`.
+
+    Attributes:
+        answers: Answers that came, each of them paid for.
+        unusable: Those among them that said nothing that could be used.
+        failures: Requests without an answer; nothing is paid for them.
+        reused: Requests that the cache answered, for nothing.
+        uncounted: Answers that came without a count of their tokens.
+        usage: Tokens of the answers that came with a count.
+        cost: What these cost, in USD; nan where a price is not known.
+    """
+
+    answers: int = 0
+    unusable: int = 0
+    failures: int = 0
+    reused: int = 0
+    uncounted: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float = 0.0
+
+    def __add__(self, other: Self) -> Self:
+        """Add two counts."""
+        return type(self)(*(_sum(ours, theirs) for ours, theirs in zip(_parts(self), _parts(other), strict=True)))
+
+    @property
+    def is_cost_known(self) -> bool:
+        """Tell whether everything that was paid for had a price."""
+        return not math.isnan(self.cost)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, ready for `json.dumps`; an unknown cost is null."""
+        names = ("prompt_tokens", "cached_tokens", "written_tokens", "completion_tokens")
+        tokens: Mapping[str, int] = dict(zip(names, astuple(self.usage), strict=True))
+        return {
+            "answers": self.answers,
+            "unusable": self.unusable,
+            "failures": self.failures,
+            "reused": self.reused,
+            "uncounted": self.uncounted,
+            **tokens,
+            "cost_usd": self.cost if self.is_cost_known else None,
+        }
+
+
+def _parts(spending: Spending) -> tuple[Any, ...]:
+    return tuple(getattr(spending, name) for name in spending.__slots__)
+
+
+def _sum(ours: Any, theirs: Any) -> Any:  # noqa: ANN401  # numbers and counts of tokens, each with its own kind
+    return ours + theirs

@@ -1,0 +1,166 @@
+"""Ask a language model: one door for all who do."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from demur.llm.batches import Batches
+from demur.llm.budget import Budget, Spending
+from demur.llm.direct import Direct
+from demur.llm.exchange import Usage
+from demur.llm.ledger import Ledger, ceiling_tokens
+from demur.llm.prices import PriceList
+from demur.llm.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from demur.llm.endpoint import Endpoint
+    from demur.llm.exchange import ChatRequest, Reply
+    from demur.llm.ledger import IsUsable
+
+__all__ = ["Client", "Estimate", "default_cache"]
+
+# What texts and prompts in English come to with the tokenizers of the day; no tokenizer is at hand for every model.
+_BYTES_PER_TOKEN = 4
+
+
+def default_cache() -> Path:
+    """Return where answers are kept: the file that `DEMUR_CACHE` names, or one in the user's folder for caches."""
+    import platformdirs
+
+    named = os.environ.get("DEMUR_CACHE")
+    return Path(named) if named else platformdirs.user_cache_path("demur") / "answers.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Say beforehand what requests would come to; nothing is asked for that.
+
+    Attributes:
+        requests: All of them.
+        known: Those that the cache would answer.
+        repeated: Those that ask what another one asks.
+        usage: Tokens of the rest, by a rule of thumb.
+        ceiling: Tokens of the rest at most, if every answer is as long as is allowed.
+        cost: What `usage` would cost, in USD; None where no price is known.
+        ceiling_cost: What `ceiling` would cost, in USD; None where no price is known.
+    """
+
+    requests: int
+    known: int
+    repeated: int
+    usage: Usage
+    ceiling: Usage
+    cost: float | None
+    ceiling_cost: float | None
+
+    @property
+    def asked(self) -> int:
+        """Return the number of requests that would be paid for."""
+        return self.requests - self.known - self.repeated
+
+
+class Client:
+    """Ask a model behind an endpoint, within a budget, and never pay for an answer twice."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        cache: Path | str | None = None,
+        prices: PriceList | None = None,
+        budget: Budget | None = None,
+        run: str | None = None,
+        is_batch: bool = False,
+        poll_seconds: float = 30.0,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """Open the cache and the books; the key is read when the first request is sent.
+
+        Args:
+            endpoint: Which model is asked, where, and how patiently.
+            cache: File of answers; None for the one in the user's folder for caches.
+            prices: What models cost; None for the shipped list.
+            budget: What may be spent; None for no limit.
+            run: Name under which spending adds up from one process to the next; None for a run of its own.
+            is_batch: Whether the provider's Batch API is used: cheaper, and hours later.
+            poll_seconds: Pause between two looks at a batch.
+            tell: Told what somebody who waits would want to know.
+
+        Raises:
+            BudgetError: A cost is limited, and no price is known.
+            OutputError: The cache cannot be used.
+        """
+        self.endpoint = endpoint
+        self.prices = PriceList.load() if prices is None else prices
+        self.price = self.prices.find(endpoint.model)
+        self.is_batch = is_batch
+        self._store = Store(default_cache() if cache is None else Path(cache))
+        self._ledger = Ledger(
+            self._store,
+            endpoint,
+            price=self.price,
+            budget=Budget() if budget is None else budget,
+            run=uuid.uuid4().hex if run is None else run,
+        )
+        told = (lambda _: None) if tell is None else tell
+        direct = Direct(endpoint, self._ledger, told)
+        batches = Batches(endpoint, self._ledger, self._store, direct, poll_seconds, told)
+        self._transport: Direct | Batches = batches if is_batch else direct
+
+    @property
+    def spending(self) -> Spending:
+        """Return what the run has spent so far, earlier processes of the same run included."""
+        return self._ledger.spending
+
+    def ask(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
+        """Yield one reply for each request, in order; what the cache holds is not asked again.
+
+        Args:
+            requests: Read as far ahead as there is room for; by the Batch API, all of them at once.
+            is_usable: Tells an answer worth keeping. One that is not is charged all the same, and not kept.
+
+        Raises:
+            BudgetError: There is no room for the next request; what was asked before it has been yielded.
+            EndpointError: The endpoint cannot be used.
+        """
+        return self._transport.replies(requests, is_usable)
+
+    def estimate(self, requests: Iterable[ChatRequest], *, answer_tokens: int) -> Estimate:
+        """Say what requests would come to, without asking any.
+
+        Args:
+            requests: What would be asked.
+            answer_tokens: Length of a usual answer, in tokens.
+        """
+        keys: set[str] = set()
+        n_requests = n_known = 0
+        usage = ceiling = Usage()
+        for request in requests:
+            n_requests += 1
+            key = self._ledger.key(request)
+            if key in keys:
+                continue
+            keys.add(key)
+            if self._store.find(key) is not None:
+                n_known += 1
+                continue
+            usage += Usage(-(-request.n_bytes // _BYTES_PER_TOKEN), 0, 0, answer_tokens)
+            ceiling += ceiling_tokens(request)
+        costs = (
+            None if self.price is None else self.price.cost(each, is_batch=self.is_batch) for each in (usage, ceiling)
+        )
+        return Estimate(n_requests, n_known, n_requests - len(keys), usage, ceiling, *costs)
+
+    def begin(self) -> None:
+        """Forget what was charged under the name of this run: another one begins; kept answers stay."""
+        self._ledger.begin()
+
+    def close(self) -> None:
+        """Close the cache."""
+        self._store.close()

@@ -1,0 +1,185 @@
+"""Ask requests one by one, several at a time, and give the replies in order."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from demur.llm.dialect import Dialect
+from demur.llm.sending import Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from demur.llm.endpoint import Endpoint
+    from demur.llm.exchange import ChatRequest, Reply
+    from demur.llm.ledger import IsUsable, Ledger
+
+__all__ = ["Direct"]
+
+# How far requests are read ahead of the reply that is waited for, as a multiple of what is asked at a time.
+_AHEAD = 8
+_GRACE_SECONDS = 30.0
+
+_Future = concurrent.futures.Future["Reply"]
+
+
+class Direct:
+    """Ask requests one by one, several at a time.
+
+    Each answer is written down when it comes, not when its turn comes. Whoever stops early, by Ctrl-C too, waits for
+    what has been sent already, half a minute at most, so that it is kept; nothing else is sent.
+    """
+
+    def __init__(self, endpoint: Endpoint, ledger: Ledger, tell: Callable[[str], None]) -> None:
+        """Take who is asked, the books, and whom to tell what somebody who waits would want to know."""
+        self._endpoint = endpoint
+        self._ledger = ledger
+        self._tell = tell
+        self.dialect = Dialect()
+        self.has_answered = False
+
+    def replies(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
+        """Yield one reply for each request, in order; equal requests are asked once.
+
+        Raises:
+            BudgetError: There is no room for the next request; what was asked before it has been yielded.
+            EndpointError: The endpoint cannot be used.
+        """
+        session = _Session(self._endpoint, self._ledger, self._tell, self.dialect, is_usable)
+        try:
+            with session:
+                yield from self._ordered(requests, session)
+        finally:
+            self.dialect = session.dialect
+
+    def _ordered(self, requests: Iterable[ChatRequest], session: _Session) -> Iterator[Reply]:
+        waiting: deque[tuple[str, _Future]] = deque()
+        under_way: dict[str, _Future] = {}
+        n_ahead = _AHEAD * self._endpoint.concurrency
+        is_exhausted = False
+        for request in requests:
+            key = self._ledger.key(request)
+            future = under_way.get(key)
+            if future is None:
+                future = self._placed(key, request, session, under_way)
+            if future is None:
+                is_exhausted = True
+                break
+            under_way[key] = future
+            waiting.append((key, future))
+            while waiting and (len(waiting) > n_ahead or waiting[0][1].done()):
+                yield self._next(waiting, under_way)
+        while waiting:
+            yield self._next(waiting, under_way)
+        if is_exhausted:
+            raise self._ledger.exhausted()
+
+    def _placed(
+        self, key: str, request: ChatRequest, session: _Session, under_way: dict[str, _Future]
+    ) -> _Future | None:
+        """Find the answer, or ask for it; None where the budget has no room for that, and will have none."""
+        known = self._ledger.known(key)
+        if known is not None:
+            future: _Future = concurrent.futures.Future()
+            future.set_result(known)
+            return future
+        while not self._ledger.reserve(key, request):
+            # What is under way has set aside more than it will cost.
+            open_ones = [future for future in under_way.values() if not future.done()]
+            if not open_ones:
+                return None
+            concurrent.futures.wait(open_ones, return_when=concurrent.futures.FIRST_COMPLETED)
+        return session.ask(key, request)
+
+    def _next(self, waiting: deque[tuple[str, _Future]], under_way: dict[str, _Future]) -> Reply:
+        """Wait for the oldest reply."""
+        key, future = waiting.popleft()
+        reply = future.result()
+        self.has_answered = True
+        if not any(other is future for _, other in waiting):
+            under_way.pop(key, None)
+        return reply
+
+
+class _Session:
+    """Hold a client open on a loop in a thread of its own."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        ledger: Ledger,
+        tell: Callable[[str], None],
+        dialect: Dialect,
+        is_usable: IsUsable,
+    ) -> None:
+        self._key = endpoint.key()
+        self._endpoint = endpoint
+        self._ledger = ledger
+        self._tell = tell
+        self._is_usable = is_usable
+        self._is_closing = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="demur-llm", daemon=True)
+        self._tasks: set[asyncio.Task[Reply]] = set()
+        self.dialect = dialect
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._is_closing = True
+        try:
+            asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
+        finally:
+            self.dialect = self._sender.dialect
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def ask(self, key: str, request: ChatRequest) -> _Future:
+        """Put a request into the line."""
+        return asyncio.run_coroutine_threadsafe(self._ask(key, request), self._loop)
+
+    async def _open(self) -> None:
+        self._client = self._endpoint.async_client()
+        self._slots = asyncio.Semaphore(self._endpoint.concurrency)
+        self._sender = Sender(self._client, self._endpoint, self._key, dialect=self.dialect, tell=self._tell)
+
+    async def _ask(self, key: str, request: ChatRequest) -> Reply:
+        async with self._slots:
+            if self._is_closing:
+                raise asyncio.CancelledError
+            task = asyncio.ensure_future(self._exchange(key, request))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return await task
+
+    async def _exchange(self, key: str, request: ChatRequest) -> Reply:
+        try:
+            reply = await self._sender.send(request)
+        except BaseException:
+            self._ledger.release(key)
+            # What stands against this request stands against all: none that waits is sent any more.
+            self._is_closing = True
+            raise
+        self._ledger.settle([(key, request.prompt, reply)], self._is_usable)
+        return reply
+
+    async def _finish(self) -> None:
+        """Let what is sent come back, for a while, and leave the rest."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await self._client.close()

@@ -1,0 +1,109 @@
+"""Say which model is asked, where, and how patiently."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from demur.errors import EndpointError
+from demur.llm.keys import ApiKey
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+__all__ = ["OPENAI_URL", "Endpoint"]
+
+OPENAI_URL = "https://api.openai.com/v1"
+_OPENAI_VARIABLE = "OPENAI_API_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Say which model is asked, where, and how patiently.
+
+    A key is read from the environment when it is needed, and kept nowhere. It goes where it is meant to go: without a
+    variable named, `OPENAI_API_KEY` is sent to OpenAI, and no key to anybody else.
+
+    Attributes:
+        model: Name of the model, as the server has it.
+        base_url: Where an OpenAI-compatible API begins, mostly ending in `/v1`.
+        key_variable: The environment variable that holds the key.
+        concurrency: Requests at a time.
+        timeout_seconds: How long one attempt may take.
+        max_retries: Further attempts after 408, 409, 429, 5xx and lost connections, each after a longer pause, or after
+            the pause that the server asks for, up to two minutes.
+
+    Raises:
+        EndpointError: The address is none, or holds what belongs into the environment; a number is out of range.
+    """
+
+    model: str
+    base_url: str = OPENAI_URL
+    key_variable: str | None = None
+    concurrency: int = 8
+    timeout_seconds: float = 120.0
+    max_retries: int = 6
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            message = f"{self.base_url!r} is no address of an API; give one such as {OPENAI_URL}"
+            raise EndpointError(message)
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            # Not quoted: it may hold a secret.
+            message = f"the address of {parts.hostname!r} holds more than an address; keys belong into the environment"
+            raise EndpointError(message)
+        for name, value, least in (
+            ("concurrency", self.concurrency, 1),
+            ("timeout_seconds", self.timeout_seconds, 0.001),
+            ("max_retries", self.max_retries, 0),
+        ):
+            if value < least:
+                message = f"{name}={value!r} is too small; give at least {least}"
+                raise EndpointError(message)
+
+    @property
+    def url(self) -> str:
+        """Return the address without a slash at its end."""
+        return self.base_url.rstrip("/")
+
+    def key(self) -> ApiKey:
+        """Read the key in the environment.
+
+        Raises:
+            EndpointError: The variable that should hold it is not set.
+        """
+        default = _OPENAI_VARIABLE if self._is_openai else None
+        return ApiKey.from_environment(default if self.key_variable is None else self.key_variable)
+
+    @property
+    def _is_openai(self) -> bool:
+        theirs, ours = urlsplit(OPENAI_URL), urlsplit(self.url)
+        return (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc)
+
+    def client(self) -> OpenAI:
+        """Return the library's client, which asks one thing after the other."""
+        from openai import OpenAI
+
+        return OpenAI(**self._options())
+
+    def async_client(self) -> AsyncOpenAI:
+        """Return the library's client, which asks several things at a time."""
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(**self._options())
+
+    def _options(self) -> dict[str, Any]:
+        from openai import Omit
+
+        # The library would tell any server which of OpenAI's organisations and projects one belongs to.
+        private = {} if self._is_openai else {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+        return {
+            "api_key": self.key().value,
+            "base_url": self.url,
+            "timeout": self.timeout_seconds,
+            "max_retries": self.max_retries,
+            "default_headers": private,
+        }

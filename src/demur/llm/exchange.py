@@ -1,0 +1,110 @@
+"""Hold what is asked of a language model, and what comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, astuple, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Answer", "ChatRequest", "Failure", "Message", "Reply", "Usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Keep one message to a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """Ask one thing of a model; requests that are equal may share an answer.
+
+    Attributes:
+        messages: What is said to the model, oldest first.
+        prompt: Name and version of the prompt that wrote the messages; another version is another request.
+        schema: JSON schema that the answer is to follow; a server that knows none is asked without it.
+        parameters: What goes with it under the names of the API: `temperature`, `max_tokens`, `seed` …
+    """
+
+    messages: tuple[Message, ...]
+    prompt: str
+    schema: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def key(self, *, url: str, model: str) -> str:
+        """Identify the request to a model: sha256, in hex, over the canonical JSON of all that decides its answer."""
+        whole = {"url": url, "model": model, **asdict(self)}
+        canonical = json.dumps(whole, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def n_bytes(self) -> int:
+        """Return the size of messages and schema, in bytes of UTF-8."""
+        schema = "" if self.schema is None else json.dumps(self.schema, ensure_ascii=False)
+        texts = (*(message.content for message in self.messages), schema)
+        return sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+    @property
+    def max_tokens(self) -> int:
+        """Return the longest answer allowed, in tokens; 0 where nothing is said."""
+        return int(self.parameters.get("max_tokens", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Count the tokens that a provider charges for.
+
+    Attributes:
+        prompt_tokens: All that was read.
+        cached_tokens: Those among them that the provider had in its own cache.
+        written_tokens: Those among them that the provider wrote into its cache.
+        completion_tokens: All that was written, thinking included.
+    """
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Self) -> Self:
+        """Add two counts."""
+        return type(self)(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Keep what a model said; it is paid for, whether or not it can be used.
+
+    Attributes:
+        text: The answer as it came, thinking included; empty where there is none.
+        finish_reason: Why the model stopped: `stop`, `length`, `content_filter` …; None where the server does not say.
+        refusal: What the model said in place of an answer; None where it did not refuse.
+        usage: What it cost in tokens; None where the server does not say.
+    """
+
+    text: str
+    finish_reason: str | None = None
+    refusal: str | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Keep why a request has no answer; nothing is paid for it.
+
+    Attributes:
+        reason: `provider_unavailable`, `provider_refused`, `request_too_long` or `request_rejected`.
+        message: What the provider said.
+    """
+
+    reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
+    message: str
+
+
+Reply = Answer | Failure

@@ -1,0 +1,175 @@
+"""Keep the books of a run: what is known already, what may still be spent, what was paid."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from demur.errors import BudgetError
+from demur.llm.budget import Budget, Spending
+from demur.llm.exchange import Answer, Failure, Usage
+from demur.llm.store import Charge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from demur.llm.endpoint import Endpoint
+    from demur.llm.exchange import ChatRequest, Reply
+    from demur.llm.prices import Price
+    from demur.llm.store import Store
+
+    IsUsable = Callable[[Answer], bool]
+
+__all__ = ["Ledger", "ceiling_tokens"]
+
+# Tokens hold four bytes and more on average; hardly any text has so many that they hold less than two.
+_FEWEST_BYTES_PER_TOKEN = 2
+
+
+def ceiling_tokens(request: ChatRequest) -> Usage:
+    """Return what a request may cost at most in tokens: many small tokens, and an answer as long as is allowed."""
+    return Usage(-(-request.n_bytes // _FEWEST_BYTES_PER_TOKEN), 0, 0, request.max_tokens)
+
+
+class Ledger:
+    """Keep the books of a run; several threads may write in it."""
+
+    def __init__(self, store: Store, endpoint: Endpoint, *, price: Price | None, budget: Budget, run: str) -> None:
+        """Open the books where an earlier run of the same name left them.
+
+        Args:
+            store: Where they are kept.
+            endpoint: Who is asked.
+            price: What it costs; None where that is not known.
+            budget: What may be spent.
+            run: Name of the run.
+
+        Raises:
+            BudgetError: A cost is limited, and no price is known.
+        """
+        if budget.max_cost is not None and price is None:
+            message = (
+                f"a limit of {budget.max_cost:g} USD, and no price of model {endpoint.model!r} is known; "
+                "give it with --price INPUT,OUTPUT (USD for a million tokens), or limit the rows"
+            )
+            raise BudgetError(message)
+        self._store = store
+        self._endpoint = endpoint
+        self._price = price
+        self._budget = budget
+        self._run = run
+        self._lock = threading.Lock()
+        self._spending = store.spending(run)
+        self._uncounted_cost = 0.0
+        self._reserved: dict[str, float] = {}
+
+    @property
+    def spending(self) -> Spending:
+        """Return what the run has spent so far, earlier runs that it goes on with included."""
+        return self._spending
+
+    def begin(self) -> None:
+        """Forget what was charged under the name of this run."""
+        self._store.forget(self._run)
+        with self._lock:
+            self._spending, self._uncounted_cost = Spending(), 0.0
+
+    def key(self, request: ChatRequest) -> str:
+        """Identify a request to this endpoint."""
+        return request.key(url=self._endpoint.url, model=self._endpoint.model)
+
+    def known(self, key: str) -> Answer | None:
+        """Return the answer that is kept, or None."""
+        found = self._store.find(key)
+        if found is not None:
+            self._add(Spending(reused=1))
+        return found
+
+    def reserve(self, key: str, request: ChatRequest, *, is_batch: bool = False) -> bool:
+        """Set aside what a request may cost at most; False where the budget has no room for that."""
+        cost = self.cost(ceiling_tokens(request), is_batch=is_batch)
+        with self._lock:
+            n_rows = self._spending.answers + len(self._reserved)
+            if self._budget.max_rows is not None and n_rows >= self._budget.max_rows:
+                return False
+            ahead = sum(self._reserved.values()) + self._uncounted_cost
+            limit = self._budget.max_cost
+            if limit is not None and self._spending.cost + ahead + cost > limit:
+                return False
+            self._reserved[key] = cost
+        return True
+
+    def cost(self, usage: Usage, *, is_batch: bool) -> float:
+        """Return what tokens cost, in USD; 0 where no price is known."""
+        return 0.0 if self._price is None else self._price.cost(usage, is_batch=is_batch)
+
+    def settle(
+        self,
+        replies: Iterable[tuple[str, str, Reply]],
+        is_usable: IsUsable,
+        *,
+        is_batch: bool = False,
+        batch: str | None = None,
+    ) -> None:
+        """Write down replies: charge the answers, keep the usable ones, and give back what was set aside.
+
+        Args:
+            replies: Key of the request, name of its prompt, and what came.
+            is_usable: Tells an answer worth keeping.
+            is_batch: Whether they came by the Batch API.
+            batch: Token of the batch that is thereby done with.
+        """
+        charges: list[Charge] = []
+        total = Spending()
+        for key, prompt, reply in replies:
+            if isinstance(reply, Failure):
+                self.release(key)
+                total += Spending(failures=1)
+                continue
+            charges.append(self._charge(key, prompt, reply, is_batch=is_batch, is_usable=is_usable(reply)))
+            total += self._spent(charges[-1])
+        self._store.record(self._run, charges, batch=batch)
+        self._add(total)
+        for charge in charges:
+            self.release(charge.key, is_uncounted=charge.answer.usage is None)
+
+    def _charge(self, key: str, prompt: str, answer: Answer, *, is_batch: bool, is_usable: bool) -> Charge:
+        is_known = self._price is not None and answer.usage is not None
+        cost = self.cost(answer.usage, is_batch=is_batch) if is_known and answer.usage is not None else None
+        return Charge(key, answer, is_usable, self._endpoint.model, prompt, cost)
+
+    def _spent(self, charge: Charge) -> Spending:
+        usage = charge.answer.usage
+        is_unknown = charge.cost is None and usage is not None
+        return Spending(
+            answers=1,
+            unusable=int(not charge.is_usable),
+            uncounted=int(usage is None),
+            usage=Usage() if usage is None else usage,
+            cost=float("nan") if is_unknown else 0.0 if charge.cost is None else charge.cost,
+        )
+
+    def release(self, key: str, *, is_uncounted: bool = False) -> None:
+        """Give back what was set aside for a request."""
+        with self._lock:
+            cost = self._reserved.pop(key, 0.0)
+            # An answer without a count may have cost all that was set aside for it.
+            self._uncounted_cost += cost if is_uncounted else 0.0
+
+    def _add(self, spending: Spending) -> None:
+        with self._lock:
+            self._spending += spending
+
+    def exhausted(self) -> BudgetError:
+        """Return the error that says what was spent."""
+        spent, budget = self._spending, self._budget
+        limits = [
+            *([] if budget.max_rows is None else [f"{budget.max_rows:,} rows"]),
+            *([] if budget.max_cost is None else [f"{budget.max_cost:g} USD"]),
+        ]
+        cost = f"{spent.cost:.4f} USD" if spent.is_cost_known else "an unknown sum"
+        message = (
+            f"the budget of {' and '.join(limits)} has no room for another row: {spent.answers:,} answers were paid "
+            f"for, {cost}. They are kept; go on with a larger budget"
+        )
+        return BudgetError(message)

@@ -1,0 +1,190 @@
+"""Send one request, and tell an answer, a row that has none, and an endpoint that cannot be used apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import openai
+
+from demur.errors import EndpointError
+from demur.llm.completions import read_completion
+from demur.llm.exchange import Answer, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from demur.llm.dialect import Dialect
+    from demur.llm.endpoint import Endpoint
+    from demur.llm.exchange import ChatRequest, Reply
+    from demur.llm.keys import ApiKey
+
+__all__ = ["PATIENCE", "Sender", "failure_of"]
+
+PATIENCE = 20
+"""Requests in a row without any answer, each after all its attempts, after which the endpoint is taken for down."""
+
+_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 400, 403, 404, 413, 422, 429
+_FILTERED = re.compile(r"content.?(?:filter|policy)|moderation|flagged|safety", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context.?(?:length|window)|too (?:long|many tokens)|maximum.{0,20}tokens", re.IGNORECASE)
+_EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
+# Beyond it, the client library does not wait for what a server asks; a run should stop and be gone on with later.
+_LONGEST_WAIT_SECONDS = 120
+
+
+def failure_of(status: int, message: str) -> Failure:
+    """Name why a provider gave no answer to a request, by the status of its response and by what it said."""
+    reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
+    if status >= 500 or status in (408, 409, _TOO_MANY):  # noqa: PLR2004  # what the client library retries
+        reason = "provider_unavailable"
+    elif _FILTERED.search(message):
+        reason = "provider_refused"
+    elif status == _TOO_LARGE or _TOO_LONG.search(message):
+        reason = "request_too_long"
+    else:
+        reason = "request_rejected"
+    return Failure(reason, message)
+
+
+class Sender:
+    """Send requests over one client, and remember what its server understands.
+
+    What only one request met is a `Failure`; what every other would meet, too, is raised.
+    """
+
+    def __init__(
+        self,
+        client: openai.AsyncOpenAI,
+        endpoint: Endpoint,
+        key: ApiKey,
+        *,
+        dialect: Dialect,
+        tell: Callable[[str], None],
+    ) -> None:
+        """Take an open client.
+
+        Args:
+            client: Does the retries.
+            endpoint: Names the model.
+            key: What must not be written anywhere.
+            dialect: What is known of the server.
+            tell: Told what somebody who waits would want to know.
+        """
+        self._client = client
+        self._endpoint = endpoint
+        self._key = key
+        self._tell = tell
+        self._failed_in_a_row = 0
+        self._told: set[str] = set()
+        self.dialect = dialect
+
+    async def send(self, request: ChatRequest) -> Reply:
+        """Return the answer to a request, or why there is none.
+
+        Raises:
+            EndpointError: No other request would do better: the key, the model or the address is wrong, the account
+                is empty, or nothing has been answered for a while.
+        """
+        reply = await self._in_dialect(request)
+        if isinstance(reply, Failure):
+            self._count(reply)
+        else:
+            self._failed_in_a_row = 0
+        return reply
+
+    async def _in_dialect(self, request: ChatRequest) -> Reply:
+        """Say it as the server understands it: what it rejects by name is left out from then on."""
+        spoken = self.dialect
+        reply = await self._attempt(request, spoken)
+        while isinstance(reply, Failure) and reply.reason == "request_rejected":
+            # Another request may have learnt it in the meantime.
+            better = self.dialect if self.dialect != spoken else spoken.after(reply.message)
+            if better is None:
+                return await self._without_schema(request, spoken, reply)
+            spoken = self._learnt(better)
+            reply = await self._attempt(request, spoken)
+        return reply
+
+    async def _without_schema(self, request: ChatRequest, spoken: Dialect, rejection: Failure) -> Reply:
+        """Try once more for a server that rejects a schema without naming it; it counts as learnt if that helps."""
+        if not spoken.has_schema or request.schema is None:
+            return rejection
+        plainer = replace(spoken, has_schema=False)
+        reply = await self._attempt(request, plainer)
+        if isinstance(reply, Failure):
+            return rejection
+        self._learnt(plainer)
+        return reply
+
+    def _learnt(self, dialect: Dialect) -> Dialect:
+        if dialect != self.dialect:
+            self.dialect = dialect
+            self._tell(f"{self._endpoint.url} is asked without {dialect.lacks}")
+        return dialect
+
+    async def _attempt(self, request: ChatRequest, dialect: Dialect) -> Reply:
+        body = dialect.body(request, model=self._endpoint.model)
+        model, messages = body.pop("model"), body.pop("messages")
+        try:
+            raw = await self._client.chat.completions.with_raw_response.create(
+                model=model, messages=messages, extra_body=body
+            )
+            return self._redacted(read_completion(raw.http_response.text))
+        except openai.APIConnectionError as error:
+            return self._redacted(Failure("provider_unavailable", f"{error} ({type(error.__cause__).__name__})"))
+        except openai.APIStatusError as error:
+            rejection = error
+        # Here, and not above: the library's errors carry the request, and with it the key, so ours must not carry them.
+        return self._refused(rejection)
+
+    def _refused(self, error: openai.APIStatusError) -> Failure:
+        """Raise what stands against every request; return what stands against this one."""
+        status, said = error.status_code, self._key.redacted(str(error))
+        if error.code is not None and error.code not in said:
+            said = f"{said} ({self._key.redacted(error.code)})"
+        found = failure_of(status, said)
+        wait = _seconds(error.response.headers.get("retry-after"))
+        if status == _TOO_MANY and (_EMPTY_PURSE.search(said) or wait > _LONGEST_WAIT_SECONDS):
+            when = f"in {wait:.0f} seconds" if wait else "when the account has means again"
+            message = f"{self._endpoint.url} takes no more requests for now; go on {when}: {said}"
+            raise EndpointError(message)
+        if found.reason == "request_rejected" and status not in (_BAD_REQUEST, _UNPROCESSABLE):
+            raise EndpointError(self._why_unusable(status, said))
+        return found
+
+    def _why_unusable(self, status: int, said: str) -> str:
+        where = f"{self._endpoint.url} answers {status} for model {self._endpoint.model!r}: {said}"
+        if status == _NOT_FOUND:
+            return f"{where}. Check the name of the model, and that the address ends where the API begins"
+        variable = self._key.variable
+        held = "no key was sent; name the variable that holds it" if variable is None else f"the key is from {variable}"
+        return f"{where}. Check the key ({held})"
+
+    def _redacted(self, reply: Reply) -> Reply:
+        """Hide the key in what a server says: it is written into the cache."""
+        if isinstance(reply, Failure):
+            return replace(reply, message=self._key.redacted(reply.message))
+        refusal = None if reply.refusal is None else self._key.redacted(reply.refusal)
+        return Answer(self._key.redacted(reply.text), reply.finish_reason, refusal, reply.usage)
+
+    def _count(self, failure: Failure) -> None:
+        if failure.reason not in ("provider_unavailable", "request_rejected"):
+            return
+        self._failed_in_a_row += 1
+        if failure.message not in self._told and len(self._told) < PATIENCE:
+            self._told.add(failure.message)
+            self._tell(f"no answer ({failure.reason}): {failure.message}")
+        if self._failed_in_a_row >= PATIENCE:
+            message = (
+                f"{self._endpoint.url} has answered none of the last {PATIENCE} requests, the last one with: "
+                f"{failure.message}"
+            )
+            raise EndpointError(message)
+
+
+def _seconds(header: str | None) -> float:
+    try:
+        return 0.0 if header is None else float(header)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,211 @@
+"""Keep answers, charges and batches under way on disk, so that whatever is paid for is never asked for again.
+
+One SQLite file. An answer and its charge are written in one transaction as soon as they are there: a process that is
+killed loses what is in flight, and nothing else. Several threads and processes may use one file. Nothing of a
+conversation is in it but what a model says of it, and no key.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from demur.errors import OutputError
+from demur.llm.budget import Spending
+from demur.llm.exchange import Answer, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["Charge", "Store"]
+
+_VERSION = 1
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY, model TEXT NOT NULL, prompt TEXT NOT NULL, at REAL NOT NULL, answer TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS charges (
+    run TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, is_usable INTEGER NOT NULL, is_counted INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, written_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, cost REAL
+);
+CREATE INDEX IF NOT EXISTS charges_of_run ON charges (run);
+CREATE TABLE IF NOT EXISTS batches (
+    token TEXT PRIMARY KEY, url TEXT NOT NULL, id TEXT, at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batch_rows (
+    token TEXT NOT NULL, key TEXT NOT NULL, prompt TEXT NOT NULL, PRIMARY KEY (token, key)
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+"""
+_BUSY_SECONDS = 60
+
+
+class Charge(NamedTuple):
+    """Keep one answer as it was paid for.
+
+    Attributes:
+        key: Identifies the request.
+        answer: What came.
+        is_usable: Whether it is worth keeping; one that is not is charged, and asked for again another time.
+        model: Who answered.
+        prompt: Name and version of the prompt.
+        cost: What it cost, in USD; None where that is not known.
+    """
+
+    key: str
+    answer: Answer
+    is_usable: bool
+    model: str
+    prompt: str
+    cost: float | None
+
+
+class Store:
+    """Keep answers, charges and batches under way in one SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it.
+
+        Raises:
+            OutputError: It cannot be used, is no cache of answers, or is one of another version.
+        """
+        self.path = path
+        self._lock = threading.Lock()
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._close = weakref.finalize(self, self._connection.close)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _VERSION):
+            message = f"{self.path}: is a cache of version {version}, not {_VERSION}; give another file with --cache"
+            raise OutputError(message)
+        # With a log of its own, readers never wait for writers; synced at checkpoints, it outlives a killed process.
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        if version == 0:
+            self._connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
+
+    def close(self) -> None:
+        """Close the file; nothing can be kept after that."""
+        self._close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what to do where the file cannot be used."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            message = f"{self.path}: cannot be used as a cache of answers ({error}); give another file with --cache"
+            raise OutputError(message) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for one transaction."""
+        with self._lock, self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock, self._explained():
+            return self._connection.execute(query, values).fetchall()
+
+    def find(self, key: str) -> Answer | None:
+        """Return the answer to a request, or None where there is no usable one."""
+        found = self._rows("SELECT answer FROM answers WHERE key = ?", key)
+        if not found:
+            return None
+        stored = json.loads(found[0][0])
+        usage = None if stored["usage"] is None else Usage(**stored["usage"])
+        return Answer(**{**stored, "usage": usage})
+
+    def record(self, run: str, charges: Iterable[Charge], *, batch: str | None = None) -> None:
+        """Write down what was paid for, keep what is usable, and forget the batch that it came with: all or nothing."""
+        with self._writing() as connection:
+            for charge in charges:
+                self._charge(connection, run, charge)
+            if batch is not None:
+                _drop_batch(connection, batch)
+
+    def _charge(self, connection: sqlite3.Connection, run: str, charge: Charge) -> None:
+        now, answer = time.time(), charge.answer
+        usage = Usage() if answer.usage is None else answer.usage
+        counts = (usage.prompt_tokens, usage.cached_tokens, usage.written_tokens, usage.completion_tokens)
+        connection.execute(
+            "INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (run, charge.key, now, charge.is_usable, answer.usage is not None, *counts, charge.cost),
+        )
+        if charge.is_usable:
+            written = json.dumps(asdict(answer), ensure_ascii=True)
+            connection.execute(
+                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
+                (charge.key, charge.model, charge.prompt, now, written),
+            )
+
+    def spending(self, run: str) -> Spending:
+        """Add up what a run was charged."""
+        query = (
+            "SELECT COUNT(*), TOTAL(is_usable), TOTAL(is_counted), TOTAL(prompt_tokens), TOTAL(cached_tokens), "
+            "TOTAL(written_tokens), TOTAL(completion_tokens), TOTAL(cost), COUNT(cost) FROM charges WHERE run = ?"
+        )
+        (row,) = self._rows(query, run)
+        answers, usable, counted, *tokens, cost, n_priced = row
+        return Spending(
+            answers=answers,
+            unusable=answers - int(usable),
+            uncounted=answers - int(counted),
+            usage=Usage(*(int(n) for n in tokens)),
+            cost=cost if n_priced == counted else float("nan"),
+        )
+
+    def forget(self, run: str) -> None:
+        """Forget what a run was charged, because another one begins under its name; its answers stay."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM charges WHERE run = ?", (run,))
+
+    def plan_batch(self, token: str, url: str, prompts: Mapping[str, str]) -> None:
+        """Note that a batch is about to be made, and the requests in it: name of the prompt by key."""
+        with self._writing() as connection:
+            connection.execute("INSERT INTO batches VALUES (?, ?, NULL, ?)", (token, url, time.time()))
+            rows = [(token, key, prompt) for key, prompt in prompts.items()]
+            connection.executemany("INSERT INTO batch_rows VALUES (?, ?, ?)", rows)
+
+    def name_batch(self, token: str, batch_id: str) -> None:
+        """Note what the provider calls a batch."""
+        with self._writing() as connection:
+            connection.execute("UPDATE batches SET id = ? WHERE token = ?", (batch_id, token))
+
+    def drop_batch(self, token: str) -> None:
+        """Forget a batch that brings nothing."""
+        with self._writing() as connection:
+            _drop_batch(connection, token)
+
+    def batches(self, url: str) -> dict[str, str | None]:
+        """Return the batches under way at an endpoint: the provider's id, None where it is not known, by our token."""
+        return dict(self._rows("SELECT token, id FROM batches WHERE url = ? ORDER BY at", url))
+
+    def batch_prompts(self, token: str) -> dict[str, str]:
+        """Return the requests in a batch: name of the prompt by key."""
+        return dict(self._rows("SELECT key, prompt FROM batch_rows WHERE token = ?", token))
+
+
+def _drop_batch(connection: sqlite3.Connection, token: str) -> None:
+    connection.execute("DELETE FROM batches WHERE token = ?", (token,))
+    connection.execute("DELETE FROM batch_rows WHERE token = ?", (token,))

@@ -1,0 +1,120 @@
+"""Draw rows again and again, so that every figure has an interval that knows which rows belong together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+__all__ = ["Estimate", "Flags", "Floats", "Resamples", "divide", "mean_defined"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Statistic = Callable[[Floats], Floats]
+"""Takes row weights, (resamples, rows), and gives the figure under each, (resamples,); nan where it is undefined."""
+_CELLS_AT_ONCE = 4_000_000  # of resamples by rows: 32 MB, so that memory does not grow with the resamples
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Keep a figure, its 95 % interval, and the number `n` of rows that it rests on; nan where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resamples:
+    """Keep draws of whole clusters with replacement (Davison and Hinkley 1997, 3.8): rows of a prompt depend on it.
+
+    Attributes:
+        cluster_of_row: Which cluster each row belongs to, (rows,).
+        draws: How often each cluster was drawn, (resamples, clusters); all figures over the rows share them.
+        times: How often each row stands in the data, (rows,): once, unless equal rows are told once with their number.
+    """
+
+    cluster_of_row: NDArray[np.intp]
+    draws: NDArray[np.int32]
+    times: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, clusters: Sequence[Hashable], *, number: int, generator: np.random.Generator) -> Self:
+        """Draw as many clusters as there are, `number` times; `clusters` names each row's."""
+        places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+        of_row = np.array([places[cluster] for cluster in clusters], dtype=np.intp)
+        return cls(of_row, _drawn(np.ones(len(places), np.int64), number, generator), np.ones(len(of_row), np.int64))
+
+    @classmethod
+    def of_counts(cls, times: NDArray[np.int64], *, number: int, generator: np.random.Generator) -> Self:
+        """Draw as many rows as there are, each on its own, `number` times, where row i stands `times[i]` times.
+
+        Equal rows cannot be told apart, so that drawing rows is drawing counts of each sort of row: the same draws in
+        distribution, at a cost that does not grow with the data.
+        """
+        return cls(np.arange(len(times)), _drawn(times, number, generator), times)
+
+    def estimate(self, statistic: Statistic, n: int | None = None) -> Estimate:
+        """Give a figure with its percentile interval; `n` is the rows it rests on, where these are not all.
+
+        Resamples in which the figure is undefined are left out. There is no interval from fewer than two clusters.
+        """
+        (estimate,) = self.estimates(lambda weights: statistic(weights)[:, None], n)
+        return estimate
+
+    def estimates(self, statistic: Statistic, n: int | Sequence[int] | None = None) -> tuple[Estimate, ...]:
+        """Give several figures as `estimate` does; `statistic` gives (resamples, figures), `n` is one or one each."""
+        values = statistic(self.times[None].astype(np.float64))[0]
+        rows = [int(self.times.sum()) if n is None else n] * len(values) if n is None or isinstance(n, int) else n
+        intervals = self._intervals(statistic, len(values))
+        return tuple(
+            Estimate(float(value), low, high, count)
+            for value, (low, high), count in zip(values, intervals, rows, strict=True)
+        )
+
+    def ratio(self, part: Floats | Flags, whole: Floats | Flags | None = None) -> Estimate:
+        """Give Σ part / Σ whole over the rows where whole is not 0, the mean of part without one; both (rows,)."""
+        above = np.asarray(part, dtype=np.float64)
+        below = np.ones_like(above) if whole is None else np.asarray(whole, dtype=np.float64)
+        n = int(self.times[below != 0].sum())
+        return self.estimate(lambda weights: divide(weights @ above, weights @ below), n)
+
+    def _intervals(self, statistic: Statistic, n_figures: int) -> list[tuple[float, float]]:
+        n_drawn = int(self.draws[0].sum()) if len(self.draws) else 0
+        if n_drawn <= 1:
+            return [(math.nan, math.nan)] * n_figures
+        step = max(1, _CELLS_AT_ONCE // len(self.cluster_of_row))
+        parts = (self.draws[start : start + step] for start in range(0, len(self.draws), step))
+        figures = np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
+        return [_interval(figure) for figure in figures.T]
+
+
+def divide(part: Floats, whole: Floats) -> Floats:
+    """Divide, with nan where the whole is not positive."""
+    return np.divide(part, whole, out=np.full_like(whole, math.nan), where=whole > 0)
+
+
+def mean_defined(figures: Floats) -> Floats:
+    """Average over those figures, (resamples, figures), that are defined; nan where none is."""
+    is_defined = ~np.isnan(figures)
+    return divide(np.where(is_defined, figures, 0.0).sum(1), is_defined.sum(1).astype(np.float64))
+
+
+def _drawn(times: NDArray[np.int64], number: int, generator: np.random.Generator) -> NDArray[np.int32]:
+    n = int(times.sum())
+    draws = generator.multinomial(n, times / n, size=number) if n else np.empty((number, 0))
+    return draws.astype(np.int32)
+
+
+def _interval(figure: Floats) -> tuple[float, float]:
+    defined = figure[~np.isnan(figure)]
+    low, high = np.quantile(defined, (0.025, 0.975)) if defined.size else (math.nan, math.nan)
+    return float(low), float(high)

@@ -1,0 +1,228 @@
+"""A batch is made once, waited for however long it takes, and found again by a run that was killed."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demur.errors import BudgetError, EndpointError
+from demur.llm.batch_files import batch_files, read_batch_file
+from demur.llm.budget import Budget
+from demur.llm.client import Client
+from demur.llm.dialect import Dialect
+from demur.llm.endpoint import Endpoint
+from demur.llm.exchange import Answer, ChatRequest, Failure, Message
+from demur.llm.prices import Price, PriceList
+from demur.llm.store import Store
+from tests.llm_server import LlmServer, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Open = Callable[..., Client]
+
+# 1 USD for each token that is written, half of it by the Batch API.
+PRICES = PriceList(date(2026, 1, 1), {"m": Price(input=0.0, output=1_000_000.0, batch_share=0.5)})
+
+
+@pytest.fixture
+def opened(llm_server: LlmServer, tmp_path: Path) -> Iterator[Open]:
+    """Open clients on the server, and close them."""
+    clients: list[Client] = []
+
+    def open_client(**options: Any) -> Client:
+        given = {"cache": tmp_path / "c.sqlite", "prices": PRICES, "is_batch": True, "poll_seconds": 0.01}
+        clients.append(Client(Endpoint("m", llm_server.url, max_retries=0), **{**given, **options}))
+        return clients[-1]
+
+    yield open_client
+    for client in clients:
+        client.close()
+
+
+def request(row: int, case: str = "right") -> ChatRequest:
+    """Ask about one row."""
+    return ChatRequest(
+        (Message("user", f"case={case} row={row} ⟦f end⟧"),), "p", {"type": "object"}, {"max_tokens": 50}
+    )
+
+
+ROWS = [request(i) for i in range(6)]
+
+
+def usable(answer: Answer) -> bool:
+    """Keep what has a text."""
+    return bool(answer.text)
+
+
+def interrupted(client: Client, server: LlmServer) -> None:
+    """Make a batch, and stop while it is waited for."""
+    look = server.look
+    server.look = lambda batch_id: Response(500, {"batch": batch_id})  # type: ignore[method-assign]
+    with pytest.raises(EndpointError) as error:
+        list(client.ask(ROWS, usable))
+    server.look = look  # type: ignore[method-assign]
+    assert any("goes on at the provider" in note for note in error.value.__notes__)
+
+
+def test_a_run_that_stopped_fetches_its_batch(llm_server: LlmServer, opened: Open) -> None:
+    """The batch of the first run answers the second: it is made once, and paid for once."""
+    interrupted(opened(run="a"), llm_server)
+    assert len(llm_server.batches) == 1
+    told: list[str] = []
+    client = opened(run="a", tell=told.append)
+    replies = list(client.ask(ROWS, usable))
+    assert all(isinstance(reply, Answer) for reply in replies)
+    assert len(llm_server.batches) == 1
+    assert set(llm_server.paid.values()) == {1}
+    assert client.spending.answers == len(ROWS)
+    assert told == ["batch batch_0: in_progress", "batch batch_0: completed, 5 of 5 done"]
+
+
+def test_a_run_that_was_killed_before_it_had_the_id_finds_the_batch(
+    llm_server: LlmServer, opened: Open, tmp_path: Path
+) -> None:
+    """By the token that went with it."""
+    interrupted(opened(), llm_server)
+    store = Store(tmp_path / "c.sqlite")
+    ((token, _),) = store.batches(llm_server.url).items()
+    with store._writing() as connection:
+        connection.execute("UPDATE batches SET id = NULL")
+    assert store.batches(llm_server.url) == {token: None}
+    assert len(list(opened().ask(ROWS, usable))) == len(ROWS)
+    assert len(llm_server.batches) == 1
+    assert store.batches(llm_server.url) == {}
+
+
+def test_a_batch_that_was_planned_and_never_made_is_made(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
+    """The provider lists none with its token."""
+    client = opened()
+    keys = {one.key(url=llm_server.url, model="m"): "p" for one in ROWS}
+    Store(tmp_path / "c.sqlite").plan_batch("lost", llm_server.url, keys)
+    assert len(list(client.ask(ROWS, usable))) == len(ROWS)
+    assert len(llm_server.batches) == 1
+
+
+def test_the_batch_of_other_requests_is_left_alone(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
+    """It is another run's."""
+    Store(tmp_path / "c.sqlite").plan_batch("other", llm_server.url, {"some": "p"})
+    list(opened().ask(ROWS[:2], usable))
+    assert Store(tmp_path / "c.sqlite").batches(llm_server.url) == {"other": None}
+
+
+def test_a_batch_that_the_provider_does_not_take_is_an_error_and_forgotten(
+    llm_server: LlmServer, opened: Open, tmp_path: Path
+) -> None:
+    """It says why; the next run makes another one."""
+    make = llm_server.make_batch
+
+    def fail(body: dict[str, Any]) -> Response:
+        response = make(body)
+        errors = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "too many enqueued"}]}
+        response.body.update(status="failed", errors=errors)
+        return response
+
+    llm_server.make_batch = fail  # type: ignore[method-assign]
+    with pytest.raises(EndpointError, match="token_limit_exceeded: too many enqueued"):
+        list(opened().ask(ROWS, usable))
+    assert Store(tmp_path / "c.sqlite").batches(llm_server.url) == {}
+    llm_server.make_batch = make  # type: ignore[method-assign]
+    assert len(list(opened().ask(ROWS, usable))) == len(ROWS)
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+def test_what_a_batch_comes_back_without_has_no_answer(llm_server: LlmServer, opened: Open, status: str) -> None:
+    """It is not asked again unasked: somebody cancelled it, or it took a day already. What came is kept."""
+    work = llm_server._work
+
+    def half(batch: dict[str, Any]) -> None:
+        work(batch)
+        name = batch["output_file_id"]
+        llm_server.files[name] = "\n".join(llm_server.files[name].splitlines()[:2])
+        batch["status"] = status
+
+    llm_server._work = half  # type: ignore[method-assign]
+    client = opened()
+    replies = list(client.ask(ROWS, usable))
+    assert sum(isinstance(reply, Answer) for reply in replies) == 3
+    assert {reply.reason for reply in replies if isinstance(reply, Failure)} == {"provider_unavailable"}
+    assert len(llm_server.batches) == 1
+    assert (client.spending.answers, client.spending.failures) == (3, 3)
+
+
+def test_what_the_provider_fails_at_is_asked_again_and_not_for_ever(llm_server: LlmServer, opened: Open) -> None:
+    """Three batches, and no more, for a row that never gets an answer."""
+    llm_server.rejects = lambda body: (
+        Response(500, {"error": {"message": "no"}}) if "row=3 " in body["messages"][-1]["content"] else None
+    )
+    replies = list(opened().ask(ROWS, usable))
+    assert [isinstance(reply, Answer) for reply in replies] == [True, True, True, False, True, True]
+    assert [len(llm_server.files[b["input_file_id"]].splitlines()) for b in llm_server.batches.values()] == [5, 1, 1]
+    assert set(llm_server.paid.values()) == {1}
+
+
+def test_the_first_request_shows_what_the_server_understands(llm_server: LlmServer, opened: Open) -> None:
+    """The lines of the batch leave out what the direct one was rejected for."""
+    rejection = Response(400, {"error": {"message": "'temperature' is not supported"}})
+    llm_server.rejects = lambda body: rejection if "temperature" in body else None
+    rows = [ChatRequest(one.messages, "p", None, {"temperature": 0.0, "max_tokens": 50}) for one in ROWS]
+    assert all(isinstance(reply, Answer) for reply in opened().ask(rows, usable))
+    assert "temperature" not in llm_server.files["file-0"]
+
+
+def test_a_cost_is_never_exceeded_by_batches(llm_server: LlmServer, opened: Open) -> None:
+    """The first for some 20 USD, others for 10 and 25 at most: of 100, less than 25 are left when it stops."""
+    client = opened(budget=Budget(max_cost=100.0))
+    replies: list[object] = []
+    with pytest.raises(BudgetError):
+        replies.extend(client.ask([request(i) for i in range(30)], usable))
+    assert 75 < client.spending.cost <= 100
+    assert len(replies) == client.spending.answers == llm_server.n_paid
+
+
+def test_a_provider_without_a_batch_api_is_answered_clearly(
+    llm_server: LlmServer, opened: Open, tmp_path: Path
+) -> None:
+    """Nothing is left behind that a later run would look for."""
+
+    def missing(content: str) -> Response:
+        return Response(404, {"error": {"message": f"no such route for {len(content)} bytes"}})
+
+    llm_server.upload = missing  # type: ignore[method-assign]
+    with pytest.raises(EndpointError, match="ask without --batch"):
+        list(opened().ask(ROWS, usable))
+    assert Store(tmp_path / "c.sqlite").batches(llm_server.url) == {}
+    assert len(list(opened(is_batch=False).ask(ROWS, usable))) == len(ROWS)
+
+
+def test_files_are_as_large_as_a_provider_takes() -> None:
+    """Lines of less than 300 bytes in files of 600: two each, and one that is larger stands alone."""
+    rows = [(f"k{i}", request(i)) for i in range(5)]
+    rows[2] = ("k2", ChatRequest((Message("user", "x" * 1_000),), "p"))
+    files = list(batch_files(rows, dialect=Dialect(), model="m", max_bytes=600))
+    assert [keys for keys, _ in files] == [["k0", "k1"], ["k2"], ["k3", "k4"]]
+    assert [content.count(b"\n") for _, content in files] == [2, 1, 2]
+    assert list(batch_files([], dialect=Dialect(), model="m")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"custom_id": "k", "response": null, "error": {"code": "batch_expired"}}', "provider_unavailable"),
+        ('{"custom_id": "k", "response": {"status_code": 429, "body": {"error": "slow"}}}', "provider_unavailable"),
+        ('{"custom_id": "k", "response": {"status_code": 400, "body": {"error": "bad"}}}', "request_rejected"),
+        ('{"custom_id": "k", "response": {"status_code": 200, "body": {}}}', "provider_unavailable"),
+        ('{"custom_id": "k", "response": {"status_code": "200", "body": "x"}}', "provider_unavailable"),
+        ('{"custom_id": 3}', None),
+        ("not json", None),
+        ("[]", None),
+        ("", None),
+    ],
+)
+def test_lines_of_results_are_read_without_believing_them(line: str, expected: str | None) -> None:
+    """What names no request is passed over; its request counts as one without an answer."""
+    found = [reply.reason if isinstance(reply, Failure) else "answer" for _, reply in read_batch_file(line)]
+    assert found == ([] if expected is None else [expected])

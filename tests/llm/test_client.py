@@ -1,0 +1,368 @@
+"""The client over real HTTP: within its budget, patient where that helps, and silent about keys."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demur.errors import BudgetError, EndpointError
+from demur.llm.budget import Budget
+from demur.llm.client import Client
+from demur.llm.endpoint import Endpoint
+from demur.llm.exchange import Answer, ChatRequest, Failure, Message, Usage
+from demur.llm.prices import Price, PriceList
+from tests.llm_server import KEY, LlmServer, Response, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Open = Callable[..., Client]
+
+# 1 USD for each token that is written, nothing for what is read: costs are easy to count.
+PRICES = PriceList(date(2026, 1, 1), {"m": Price(input=0.0, output=1_000_000.0)})
+
+
+@pytest.fixture
+def opened(llm_server: LlmServer, tmp_path: Path) -> Iterator[Open]:
+    """Open clients on the server, and close them."""
+    clients: list[Client] = []
+
+    def open_client(*, concurrency: int = 4, retries: int = 2, seconds: float = 30.0, **options: Any) -> Client:
+        endpoint = Endpoint("m", llm_server.url, None, concurrency, seconds, retries)
+        clients.append(Client(endpoint, **{"cache": tmp_path / "c.sqlite", "prices": PRICES, **options}))
+        return clients[-1]
+
+    yield open_client
+    for client in clients:
+        client.close()
+
+
+def request(row: int, case: str = "right", **parameters: Any) -> ChatRequest:
+    """Ask about one row."""
+    said = f"case={case} row={row} ⟦f end⟧"
+    return ChatRequest((Message("user", said),), "p", {"type": "object"}, {"max_tokens": 50, **parameters})
+
+
+def usable(answer: Answer) -> bool:
+    """Keep what has a text."""
+    return bool(answer.text)
+
+
+def test_replies_come_in_order_and_equal_requests_are_asked_once(llm_server: LlmServer, opened: Open) -> None:
+    """The slow one is first, and stays so; of 30 requests 10 are different."""
+    client = opened(concurrency=8)
+    rows = [request(i % 10, "slow" if i % 10 == 0 else "right") for i in range(30)]
+    replies = list(client.ask(rows, usable))
+    said = [json.loads(reply.text)["labels"] for reply in replies if isinstance(reply, Answer)]
+    assert said[:10] == said[10:20] == said[20:]
+    assert len({tuple(labels) for labels in said[:4]}) == 4
+    assert set(llm_server.requests.values()) == {1}
+    assert client.spending.answers == 10
+    assert 1 < llm_server.peak <= 8
+
+
+def test_no_more_requests_are_under_way_than_allowed(llm_server: LlmServer, opened: Open) -> None:
+    """Three at a time."""
+    llm_server.seconds = 0.02
+    list(opened(concurrency=3).ask([request(i) for i in range(12)], usable))
+    assert llm_server.peak == 3
+
+
+def test_what_is_kept_is_not_asked_again_and_what_is_not_usable_is(llm_server: LlmServer, opened: Open) -> None:
+    """By another client on the same cache; the empty answer is paid for twice, and never replayed."""
+    rows = [request(0), request(1, "empty")]
+    first, second = opened(), opened()
+    assert list(first.ask(rows, usable)) == list(second.ask(rows, usable))
+    assert llm_server.paid == {("right", 0): 1, ("empty", 1): 2}
+    assert (first.spending.reused, second.spending.reused) == (0, 1)
+    assert (second.spending.answers, second.spending.unusable) == (1, 1)
+
+
+def test_a_server_that_asks_for_patience_gets_it(llm_server: LlmServer, opened: Open) -> None:
+    """The second attempt comes after the .6 seconds that the server asked for, and nothing is paid for the first."""
+    (reply,) = opened().ask([request(0, "limited")], usable)
+    assert isinstance(reply, Answer)
+    first, second = llm_server.at["limited", 0]
+    assert second - first >= 0.6
+    assert llm_server.n_paid == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (Response(500, {"error": {"message": "broken"}}, {"Retry-After-Ms": "1"}), "provider_unavailable"),
+        (Response(429, {"error": {"message": "slow down"}}, {"Retry-After-Ms": "1"}), "provider_unavailable"),
+        (Response(200, "<html>maintenance</html>"), "provider_unavailable"),
+        (Response(400, {"error": {"message": "flagged", "code": "content_filter"}}), "provider_refused"),
+        (Response(403, {"error": {"message": "needs moderation: your input was flagged"}}), "provider_refused"),
+        (Response(400, {"error": {"message": "This model's maximum context length is 9 tokens"}}), "request_too_long"),
+        (Response(413, {"error": {"message": "large"}}), "request_too_long"),
+        (Response(422, {"error": {"message": "no"}}), "request_rejected"),
+    ],
+)
+def test_a_request_without_answer_says_why_and_costs_nothing(
+    llm_server: LlmServer, opened: Open, response: Response, reason: str
+) -> None:
+    """The others are answered, and the failure is not kept."""
+    llm_server.rejects = lambda body: response if "row=1 " in body["messages"][-1]["content"] else None
+    client = opened()
+    replies = list(client.ask([request(0), request(1), request(2)], usable))
+    assert [isinstance(reply, Answer) for reply in replies] == [True, False, True]
+    assert isinstance(replies[1], Failure)
+    assert replies[1].reason == reason
+    assert (client.spending.answers, client.spending.failures) == (2, 1)
+    llm_server.rejects = lambda _: None
+    (reply,) = client.ask([request(1)], usable)
+    assert isinstance(reply, Answer)
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (Response(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}), "401.*Check the key"),
+        (Response(404, {"error": {"message": "no such model"}}), "404 for model 'm'.*Check the name"),
+        (
+            Response(429, {"error": {"message": "x", "code": "insufficient_quota"}}, {"Retry-After-Ms": "1"}),
+            "takes no more requests for now",
+        ),
+        (Response(429, {"error": {"message": "x"}}, {"Retry-After": "3600"}), "go on in 3600 seconds"),
+    ],
+)
+def test_what_stands_against_every_request_stops_the_run(
+    llm_server: LlmServer, opened: Open, response: Response, said: str
+) -> None:
+    """At once: no other request would do better."""
+    llm_server.rejects = lambda _: response
+    with pytest.raises(EndpointError, match=said):
+        list(opened(concurrency=1).ask([request(i) for i in range(40)], usable))
+    assert len(llm_server.bodies) <= 3
+
+
+def test_an_endpoint_that_answers_nothing_is_taken_for_down(llm_server: LlmServer, opened: Open) -> None:
+    """After twenty failures in a row; what it had answered before is kept, and what it never got is not sent."""
+    client = opened(concurrency=1, retries=0)
+    list(client.ask([request(0)], usable))
+    llm_server.rejects = lambda _: Response(500, {"error": {"message": "down"}})
+    replies: list[object] = []
+    with pytest.raises(EndpointError, match="none of the last 20 requests"):
+        replies.extend(client.ask((request(i) for i in range(100)), usable))
+    assert isinstance(replies[0], Answer)
+    assert len(llm_server.bodies) == 21
+
+
+def test_an_address_where_nobody_listens_is_no_answer(tmp_path: Path) -> None:
+    """A lost connection is passing until there are too many."""
+    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", max_retries=0)
+    (reply,) = Client(endpoint, cache=tmp_path / "c").ask([request(0)], usable)
+    assert isinstance(reply, Failure)
+    assert reply.reason == "provider_unavailable"
+
+
+def test_an_attempt_that_takes_too_long_is_no_answer(opened: Open) -> None:
+    """The server takes .4 seconds, and is given .1."""
+    (reply,) = opened(retries=0, seconds=0.1).ask([request(0, "slow")], usable)
+    assert isinstance(reply, Failure)
+    assert reply.reason == "provider_unavailable"
+
+
+def test_several_threads_may_ask_by_one_client(llm_server: LlmServer, opened: Open) -> None:
+    """Each gets its own replies in order, and the books hold all of them."""
+    client, found = opened(), {}
+
+    def ask(first: int) -> None:
+        found[first] = list(client.ask([request(first + i) for i in range(20)], usable))
+
+    threads = [threading.Thread(target=ask, args=(first,)) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for first, replies in found.items():
+        said = [json.loads(reply.text)["labels"] for reply in replies if isinstance(reply, Answer)]
+        assert said == [[kind_of(first + i)] for i in range(20)]
+    assert client.spending.answers == llm_server.n_paid == 60
+    assert client.spending.usage.prompt_tokens == llm_server.prompt_tokens
+
+
+def test_a_budget_of_rows_stops_cleanly(llm_server: LlmServer, opened: Open) -> None:
+    """Five are paid for and yielded; kept ones cost nothing, so the next run of five comes further."""
+    rows = [request(i) for i in range(20)]
+    for run, n_expected in (("a", 5), ("b", 10)):
+        client = opened(budget=Budget(max_rows=5), run=run)
+        replies: list[object] = []
+        with pytest.raises(BudgetError, match=r"budget of 5 rows .* 5 answers were paid for"):
+            replies.extend(client.ask(rows, usable))
+        assert len(replies) == n_expected == llm_server.n_paid
+
+
+def test_a_budget_goes_on_with_the_run_that_it_is_for(llm_server: LlmServer, opened: Open) -> None:
+    """Five in all, however often the run is begun; another run has its own."""
+    rows = [request(i) for i in range(20)]
+    for _ in range(2):
+        with pytest.raises(BudgetError):
+            list(opened(budget=Budget(max_rows=5), run="a").ask(rows, usable))
+        assert llm_server.n_paid == 5
+    client = opened(budget=Budget(max_rows=5), run="a")
+    client.begin()
+    with pytest.raises(BudgetError):
+        list(client.ask(rows, usable))
+    assert llm_server.n_paid == 10
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_cost_is_never_exceeded(llm_server: LlmServer, opened: Open, concurrency: int) -> None:
+    """An answer costs some 20 USD, and 50 at most: of 300, less than 50 are left where there is no room for another."""
+    client = opened(concurrency=concurrency, budget=Budget(max_cost=300.0))
+    with pytest.raises(BudgetError, match="budget of 300 USD"):
+        list(client.ask((request(i) for i in range(100)), usable))
+    assert 250 < client.spending.cost <= 300
+    assert client.spending.cost == pytest.approx(llm_server.completion_tokens)
+    assert client.spending.answers == llm_server.n_paid
+
+
+def test_an_answer_without_a_count_weighs_what_was_set_aside(llm_server: LlmServer, opened: Open) -> None:
+    """At 50 USD each, six of them are all that 300 USD allow; they are in no sum, and told apart."""
+    llm_server.has_usage = False
+    client = opened(concurrency=2, budget=Budget(max_cost=300.0))
+    with pytest.raises(BudgetError):
+        list(client.ask((request(i) for i in range(100)), usable))
+    assert (client.spending.answers, client.spending.uncounted) == (6, 6)
+    assert client.spending.cost == 0
+
+
+def test_a_limit_of_cost_needs_a_price(opened: Open) -> None:
+    """It says how to give one."""
+    with pytest.raises(BudgetError, match="--price INPUT,OUTPUT"):
+        opened(prices=PriceList(date(2026, 1, 1)), budget=Budget(max_cost=1.0))
+    with pytest.raises(ValueError, match="max_rows=-1"):
+        Budget(max_rows=-1)
+
+
+def test_an_unknown_price_is_an_unknown_cost(opened: Open) -> None:
+    """And no free one."""
+    client = opened(prices=PriceList(date(2026, 1, 1)))
+    list(client.ask([request(0)], usable))
+    assert not client.spending.is_cost_known
+    assert client.spending.to_json()["cost_usd"] is None
+    assert client.spending.to_json()["prompt_tokens"] > 0
+
+
+def test_an_estimate_asks_nothing(llm_server: LlmServer, opened: Open) -> None:
+    """Of six requests one is kept and two are repeated; n bytes are n / 4 tokens, or n / 2 at most."""
+    client = opened()
+    list(client.ask([request(0)], usable))
+    rows = [request(i) for i in (0, 1, 1, 2, 2, 3)]
+    found = client.estimate(rows, answer_tokens=10)
+    n_bytes = request(1).n_bytes
+    assert n_bytes == len("case=right row=1 ⟦f end⟧".encode()) + len('{"type": "object"}')
+    assert (found.requests, found.known, found.repeated, found.asked) == (6, 1, 2, 3)
+    assert found.usage == Usage(3 * -(-n_bytes // 4), 0, 0, 30)
+    assert found.ceiling == Usage(3 * -(-n_bytes // 2), 0, 0, 150)
+    assert (found.cost, found.ceiling_cost) == (30.0, 150.0)
+    assert llm_server.n_paid == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("response_format", "response_format is not supported"),
+        ("response_format", "invalid request"),
+        ("temperature", "temperature is not supported with this model"),
+        ("max_tokens", "use max_completion_tokens"),
+    ],
+)
+def test_a_server_is_asked_as_it_understands(llm_server: LlmServer, opened: Open, field: str, message: str) -> None:
+    """It rejects what it does not know until it is left out, which is learnt once and told once."""
+    rejection = Response(400, {"error": {"message": message}})
+    llm_server.rejects = lambda body: rejection if field in body else None
+    told: list[str] = []
+    client = opened(concurrency=1, tell=told.append)
+    replies = list(client.ask([request(i, temperature=0.0) for i in range(5)], usable))
+    replies += client.ask([request(9, temperature=0.0)], usable)
+    assert all(isinstance(reply, Answer) for reply in replies)
+    assert len(llm_server.bodies) == 7
+    assert told == [f"{llm_server.url} is asked without {field}"]
+
+
+def test_who_stops_early_keeps_what_was_sent(llm_server: LlmServer, opened: Open) -> None:
+    """Of a hundred, no more are sent than were under way; their answers are on disk, and nothing else is paid for."""
+    llm_server.seconds = 0.05
+    client = opened(concurrency=4)
+    replies = client.ask([request(i) for i in range(100)], usable)
+    next(replies)
+    with pytest.raises(KeyboardInterrupt):
+        replies.throw(KeyboardInterrupt())  # type: ignore[attr-defined]  # a generator
+    n_paid = llm_server.n_paid
+    assert n_paid < 20
+    assert client.spending.answers == n_paid
+    time.sleep(0.2)
+    assert llm_server.n_paid == n_paid
+    assert client.estimate([request(i) for i in range(100)], answer_tokens=1).known == n_paid
+
+
+def test_a_key_goes_to_the_server_and_nowhere_else(
+    llm_server: LlmServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not into logs, the cache, replies or errors, though the server quotes it in all of them."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    told: list[str] = []
+    endpoint = Endpoint("m", llm_server.url, "MY_KEY", max_retries=1)
+    client = Client(endpoint, cache=tmp_path / "c.sqlite", prices=PRICES, tell=told.append)
+    echo = {"choices": [{"message": {"content": f"Your key is {KEY}."}, "finish_reason": "stop"}]}
+    llm_server.rejects = lambda body: Response(200, echo) if "row=0 " in body["messages"][-1]["content"] else None
+    replies = list(client.ask([request(0), request(1, "broken"), request(2, "limited")], usable))
+    llm_server.rejects = lambda _: Response(500, {"error": {"message": f"broken, {KEY}"}}, {"Retry-After-Ms": "1"})
+    replies += list(client.ask([request(3)], usable))
+    llm_server.rejects = lambda _: Response(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}})
+    with pytest.raises(EndpointError) as error:
+        list(client.ask([request(4)], usable))
+    assert llm_server.authorizations == {f"Bearer {KEY}"}
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"Your key is [key]." in stored
+    assert "MY_KEY" in str(error.value)
+    seen = [caplog.text, str(told), str(replies), repr(error.value), repr(endpoint), repr(endpoint.key())]
+    seen += [repr(each) for each in (error.value.__cause__, error.value.__context__)]
+    assert told
+    assert caplog.records
+    assert not [text for text in (*seen, stored.decode("latin-1")) if KEY in text]
+
+
+def test_the_key_of_one_provider_is_not_sent_to_another(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`OPENAI_API_KEY` goes to OpenAI, and elsewhere only where somebody says so."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    list(opened().ask([request(0)], usable))
+    assert llm_server.authorizations == {"Bearer no-key"}
+    assert Endpoint("m").key().value == KEY
+    for other in ("http://api.openai.com/v1", "https://api.openai.com.example.org/v1", "https://api.openai.com:9/v1"):
+        assert Endpoint("m", other).key().variable is None
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(EndpointError, match="OPENAI_API_KEY is not set"):
+        Endpoint("m").key()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "api.openai.com/v1", "ftp://host/v1", f"https://me:{KEY}@host/v1", f"https://host/v1?key={KEY}"]
+)
+def test_an_address_is_an_address_and_no_place_for_keys(url: str) -> None:
+    """What is refused is not quoted where it may hold a key."""
+    with pytest.raises(EndpointError) as error:
+        Endpoint("m", url)
+    assert KEY not in str(error.value)
+
+
+@pytest.mark.parametrize("option", [{"concurrency": 0}, {"timeout_seconds": 0.0}, {"max_retries": -1}])
+def test_an_endpoint_refuses_settings_out_of_range(option: dict[str, Any]) -> None:
+    """The message names the setting."""
+    with pytest.raises(EndpointError, match=next(iter(option))):
+        Endpoint("m", **option)

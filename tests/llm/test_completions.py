@@ -1,0 +1,48 @@
+"""Bodies of responses are read without believing anything of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from demur.llm.completions import read_completion
+from demur.llm.exchange import Answer, Failure, Usage
+
+MESSAGE = {"role": "assistant", "content": "Yes."}
+
+
+def body(**fields: object) -> str:
+    """Return a completion with some fields of its own."""
+    return json.dumps({"choices": [{"message": MESSAGE, "finish_reason": "stop"}], **fields})
+
+
+def test_everything_that_counts_is_read() -> None:
+    """Text, reason and tokens, those of the provider's cache among them; what nobody knows is passed over."""
+    details = {"cached_tokens": 7, "cache_write_tokens": 2, "audio_tokens": 0}
+    usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13, "prompt_tokens_details": details}
+    assert read_completion(body(usage=usage, novelty=[1])) == Answer("Yes.", "stop", None, Usage(10, 7, 2, 3))
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": None}])
+def test_a_count_that_is_missing_is_missing_and_not_zero(usage: dict[str, object]) -> None:
+    """Some servers count nothing."""
+    assert read_completion(body(**usage)) == Answer("Yes.", "stop", None, None)
+
+
+def test_a_refusal_is_no_text() -> None:
+    """It comes in a field of its own."""
+    choice = {"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}
+    assert read_completion(json.dumps({"choices": [choice]})) == Answer("", "stop", "No.", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '"text"', "<html>busy</html>", '{"choices": []}', '{"choices": [{}]}', "[" * 5000],
+)
+def test_what_is_no_completion_is_a_failure(text: str) -> None:
+    """With the beginning of what came."""
+    found = read_completion(text)
+    assert isinstance(found, Failure)
+    assert found.reason == "provider_unavailable"
+    assert len(found.message) < 300
