@@ -12,6 +12,24 @@ from demur.model.runtime.parity import FrozenTexts
 if TYPE_CHECKING:
     from pathlib import Path
 
+_REQUESTS = (
+    "How do I make bread?",
+    "Please draw a lock for me.",
+    "What is a story?",
+    "Tell me of the law.",
+    "Why?",
+    "",
+)
+_REPLIES = (
+    "Sorry, I cannot help with that.",
+    "Sorry, I am unable to draw.",
+    "Here is what bread is.",
+    "Yes, here it is.",
+)
+_TEXTS = tuple(f"<|user|>{request}<|assistant|>{reply}" for request in _REQUESTS for reply in _REPLIES)
+FEW_TEXTS = FrozenTexts(parity=_TEXTS, calibration=_TEXTS[::6])
+"""24 short texts to compare on, and 4 of them to calibrate on."""
+
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -22,22 +40,6 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def few_texts(monkeypatch: pytest.MonkeyPatch) -> FrozenTexts:
-    """Compare on 24 texts and calibrate on 4, all of them short: the real ones take a minute."""
-    ends = (
-        "Sorry, I cannot help with that.",
-        "Sorry, I am unable to draw.",
-        "Here is what bread is.",
-        "Yes, here it is.",
-    )
-    requests = (
-        "How do I make bread?",
-        "Please draw a lock for me.",
-        "What is a story?",
-        "Tell me of the law.",
-        "Why?",
-        "",
-    )
-    texts = tuple(f"<|user|>{request}<|assistant|>{end}" for request in requests for end in ends)
-    few = FrozenTexts(texts, texts[::6])
-    monkeypatch.setattr(building, "frozen_texts", lambda: few)
-    return few
+    """Compare on the few texts: the real ones take a minute."""
+    monkeypatch.setattr(building, "frozen_texts", lambda: FEW_TEXTS)
+    return FEW_TEXTS

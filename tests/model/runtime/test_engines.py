@@ -18,15 +18,14 @@ from demur.model.runtime.graph import export_graph
 from demur.model.runtime.makers import MAKERS
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
 from demur.model.runtime.smoothing import smoothed
+from tests.model.runtime.conftest import FEW_TEXTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.model.runtime import Engine
-    from demur.model.runtime.parity import FrozenTexts
     from demur.model.weights import Weights
 
-CALIBRATION = [[2, *range(5, 60), 3], [2, *range(20, 110), 3]]
 EVERYTHING = Setting("everything")
 KINDS = [
     pytest.param(kind, marks=pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed"))
@@ -35,26 +34,31 @@ KINDS = [
 
 
 @pytest.fixture(scope="module")
-def graph(loaded_weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Export the tiny network once."""
-    pytest.importorskip("onnxscript")
-    path = tmp_path_factory.mktemp("graph") / "graph.onnx"
-    export_graph(smoothed(loaded_weights.network, CALIBRATION), path)
-    return path
-
-
-@pytest.fixture
-def tokens(loaded_weights: Weights, few_texts: FrozenTexts) -> list[list[int]]:
+def tokens(loaded_weights: Weights) -> list[list[int]]:
     """Tokenise the few texts, and one that fills the window."""
-    texts = (*few_texts.parity, "<|assistant|>" + "sorry " * 600)
+    texts = (*FEW_TEXTS.parity, "<|assistant|>" + "sorry " * 600)
     return windowed(texts, tokenizer=loaded_weights.tokenizer, max_tokens=512)
 
 
-def opened(kind: str, graph: Path, folder: Path, setting: Setting, weights: Weights) -> Engine:
-    """Write the files of a setting, and open them on two threads."""
+@pytest.fixture(scope="module")
+def graph(loaded_weights: Weights, tokens: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Export the tiny network once."""
+    pytest.importorskip("onnxscript")
+    path = tmp_path_factory.mktemp("graph") / "graph.onnx"
+    export_graph(smoothed(loaded_weights.network, tokens), path)
+    return path
+
+
+def opened(
+    kind: str, graph: Path, folder: Path, setting: Setting, weights: Weights, tokens: list[list[int]]
+) -> Engine:
+    """Write the files of a setting, and open them on two threads.
+
+    Calibrated on the texts that are judged: a network this small takes to no other ranges than those it meets.
+    """
     maker = MAKERS[kind]
     assert maker.write is not None
-    maker.write(graph, folder, setting, CALIBRATION)
+    maker.write(graph, folder, setting, tokens)
     return maker.open(weights.network, folder, name="an-engine", n_threads=2)
 
 
@@ -69,7 +73,7 @@ def test_where_nothing_is_quantised_the_probabilities_are_those_of_torch(
     kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
 ) -> None:
     """All heads; ONNX Runtime in fp32 to 1e-4, OpenVINO, which may take bf16, to 0.05. Any batch and length will do."""
-    engine = opened(kind, graph, tmp_path, PLAIN, loaded_weights)
+    engine = opened(kind, graph, tmp_path, PLAIN, loaded_weights, tokens)
     exact = judged(tokens, TorchEngine(loaded_weights.network))
     assert furthest(judged(tokens, engine), exact) < (1e-4 if kind == "onnx" else 0.05)
     assert (engine.name, engine.n_categories, engine.n_streams) == ("an-engine", 16, 2)
@@ -81,20 +85,20 @@ def test_int8_is_near_torch_and_is_not_torch(
 ) -> None:
     """Within 0.3 of each probability; were they as near as without quantising, nothing would be in int8."""
     exact = judged(tokens, TorchEngine(loaded_weights.network))
-    apart = furthest(judged(tokens, opened(kind, graph, tmp_path, EVERYTHING, loaded_weights)), exact)
+    apart = furthest(judged(tokens, opened(kind, graph, tmp_path, EVERYTHING, loaded_weights, tokens)), exact)
     assert 1e-4 < apart < 0.3
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_shrink_by_the_layers_that_are_quantised(
-    kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights
+    kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
 ) -> None:
     """Keeping the layer after GELU leaves the file larger than without, and smaller than keeping all."""
     sizes = []
     for setting in (EVERYTHING, Setting("kept", (".output.",)), PLAIN):
         folder = tmp_path / setting.name
         folder.mkdir()
-        opened(kind, graph, folder, setting, loaded_weights)
+        opened(kind, graph, folder, setting, loaded_weights, tokens)
         sizes.append(sum(path.stat().st_size for path in folder.glob("model.*") if path.suffix != ".xml"))
     assert sizes == sorted(set(sizes))
 
