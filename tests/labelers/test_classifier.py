@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from demur.conversation import Conversation, Turn
-from demur.errors import RowError, TaxonomyError, WeightsError
+from demur.errors import EngineError, RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.runtime import Probabilities
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
@@ -246,6 +246,8 @@ def test_what_cannot_be_loaded_is_named(tiny_weights: Path, tmp_path: Path) -> N
         Analyzer.load(tmp_path)
     with pytest.raises(TaxonomyError):
         Analyzer.load(tiny_weights, taxonomy=tmp_path / "none.yaml")
+    with pytest.raises(EngineError, match="no engine 'abacus'"):
+        Analyzer.load(tiny_weights, engine="abacus")
 
 
 def test_one_string_is_not_taken_for_many(analyzer: Analyzer) -> None:

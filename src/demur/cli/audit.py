@@ -39,7 +39,7 @@ from demur.cli.options import (
     Workers,
     open_analyzer,
 )
-from demur.model.engine_names import EngineName
+from demur.model.engine_names import FEW_TEXTS, EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ def _runtime(
     engine: EngineName, workers: int | None, *, source: str, limit: int | None, exact: bool, resumed: Path | None
 ) -> Runtime:
     """Read the options; what `auto` chose once is what an audit goes on with."""
-    from demur.model.runtime.choice import FEW_TEXTS
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import rows_up_to
 

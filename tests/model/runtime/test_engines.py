@@ -18,7 +18,7 @@ from demur.model.runtime.graph import export_graph
 from demur.model.runtime.makers import MAKERS
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
 from demur.model.runtime.smoothing import smoothed
-from tests.model.runtime.conftest import FEW_TEXTS
+from tests.few_texts import FEW_TEXTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,9 +49,7 @@ def graph(loaded_weights: Weights, tokens: list[list[int]], tmp_path_factory: py
     return path
 
 
-def opened(
-    kind: str, graph: Path, folder: Path, setting: Setting, weights: Weights, tokens: list[list[int]]
-) -> Engine:
+def opened(kind: str, graph: Path, folder: Path, setting: Setting, weights: Weights, tokens: list[list[int]]) -> Engine:
     """Write the files of a setting, and open them on two threads.
 
     Calibrated on the texts that are judged: a network this small takes to no other ranges than those it meets.
@@ -105,23 +103,16 @@ def test_files_shrink_by_the_layers_that_are_quantised(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("empty_cache", "few_texts")
-def test_an_engine_is_built_held_to_fp32_and_opened(kind: str, loaded_weights: Weights) -> None:
-    """From weights to answers; what is built has passed, be it with nothing quantised, and leaves no graph behind."""
+def test_an_engine_is_built_held_to_fp32_and_opened_in_silence(
+    kind: str, loaded_weights: Weights, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """From weights to answers, be it with nothing quantised; no graph is left behind, no progress bar and no advice."""
     found = built(MAKERS[kind], loaded_weights, n_threads=1)
     assert found.is_held
     assert found.setting in {setting.name for setting in SETTINGS}
     engine = MAKERS[kind].open(loaded_weights.network, found.folder, name=found.name, n_threads=1)
     assert engine.run(np.array([[2, 6, 7, 3]]), np.ones((1, 4), dtype=np.int64)).kinds.shape == (1, 16)
     assert not (found.folder / "graph.onnx").exists()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.usefixtures("empty_cache", "few_texts")
-def test_building_prints_nothing(
-    kind: str, loaded_weights: Weights, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """No progress bars, no advice."""
-    built(MAKERS[kind], loaded_weights, n_threads=1)
     assert capfd.readouterr() == ("", "")
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 

@@ -69,9 +69,13 @@ def test_the_frozen_texts_are_many_and_of_all_lengths() -> None:
     assert lengths[-1] == 512
 
 
-def test_the_frozen_texts_are_those_that_are_drawn(taxonomy: Taxonomy) -> None:
-    """`python -m demur.model.runtime.drawing synth` would write them again."""
-    assert draw(REPOSITORY / "synth", taxonomy, Encoder.find()) == frozen_texts()
+def test_texts_are_drawn_the_same_each_time(taxonomy: Taxonomy) -> None:
+    """As many as the frozen ones, which stay as they are while `synth/` grows; none is drawn for both uses."""
+    encoder = Encoder.find()
+    drawn, frozen = draw(REPOSITORY / "synth", taxonomy, encoder), frozen_texts()
+    assert draw(REPOSITORY / "synth", taxonomy, encoder) == drawn
+    assert [len(drawn.parity), len(drawn.calibration)] == [len(frozen.parity), len(frozen.calibration)]
+    assert not {*drawn.parity} & {*drawn.calibration}
 
 
 def test_the_same_texts_are_written_as_the_same_bytes(tmp_path: Path) -> None:

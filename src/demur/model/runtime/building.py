@@ -43,13 +43,15 @@ class Built:
     """Keep what is known of an engine that was built for these weights on a machine like this one.
 
     Attributes:
-        name: What manifests of audits call the engine: its kind, setting and fingerprint.
+        kind: What the command line calls the engine.
+        name: What manifests of audits call it: its kind, setting and fingerprint.
         folder: Where its files are.
         setting: The setting that was kept; None where none decided as fp32 does.
         parity: Of that setting, or of the most cautious one.
         speedup: Texts a second over those of torch in fp32, on this machine when it was built.
     """
 
+    kind: str
     name: str
     folder: Path
     setting: str | None
@@ -62,7 +64,7 @@ class Built:
         setting, last = manifest["setting"], manifest["tried"][-1]
         fingerprint = folder.name.rpartition("-")[2]
         name = f"{kind}-{last['setting']}-{fingerprint[:_SHORT]}"
-        return cls(name, folder, setting, Parity.from_json(last["parity"]), manifest["speedup"])
+        return cls(kind, name, folder, setting, Parity.from_json(last["parity"]), manifest["speedup"])
 
     @property
     def is_held(self) -> bool:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.errors import EngineError
-from demur.model.engine_names import EngineName
+from demur.model.engine_names import FEW_TEXTS, EngineName
 from demur.model.runtime.building import built, find_built
 from demur.model.runtime.makers import MAKERS
 from demur.model.runtime.torch_engine import TorchEngine, has_bf16
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from demur.model.runtime.answers import Engine
     from demur.model.runtime.building import Built
     from demur.model.runtime.makers import Maker
     from demur.model.weights import Weights
 
-__all__ = ["FEW_TEXTS", "open_engine"]
-
-FEW_TEXTS = 1_000
-"""Texts that torch judges in about the time that it takes to build another engine."""
+__all__ = ["open_engine"]
 
 
 def open_engine(
@@ -40,43 +37,30 @@ def open_engine(
         weights: What it runs.
         n_threads: Cores to use; None for all that this process may use, of which torch has its own opinion.
         n_texts: How many texts there are, where that is known: for few of them, `auto` builds nothing.
-        say: Told what is built and what was chosen, a line each.
+        say: Told what is built and what was chosen, a line each; nothing of torch in fp32 where that was asked for.
 
     Raises:
         EngineError: There is no such engine, a package is missing, or the engine does not decide as fp32 does.
     """
     if name == EngineName.auto:
-        return _fastest(weights, n_threads, n_texts, say)
+        is_short = n_texts is not None and n_texts < FEW_TEXTS
+        return _fastest(weights, n_threads, say, is_short=is_short)
     if name == EngineName.torch:
-        engine = TorchEngine(weights.network, n_threads=n_threads)
-        say(f"engine: {engine.name}")
-        return engine
+        return TorchEngine(weights.network, n_threads=n_threads)
     if name not in MAKERS:
         message = f"no engine {name!r}; there are {', '.join(EngineName)}"
         raise EngineError(message)
-    maker = MAKERS[name]
-    found = _built(maker, weights, n_threads, say)
+    found = _built(MAKERS[name], weights, n_threads, say)
     if not found.is_held:
         message = f"engine {name!r} does not decide as fp32 does: {found.parity}; take --engine torch"
         raise EngineError(message)
-    say(f"engine: {found.name}; {found.parity}")
-    return maker.open(weights.network, found.folder, name=found.name, n_threads=n_threads)
+    return _opened(found, weights, n_threads, say)
 
 
-def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Built:
-    found = find_built(maker, weights) if maker.is_installed else None
-    if found is not None:
-        return found
-    maker.require()
-    say(f"building engine {maker.kind}: a minute or so, once for these weights")
-    return built(maker, weights, n_threads=n_threads)
-
-
-def _fastest(weights: Weights, n_threads: int | None, n_texts: int | None, say: Callable[[str], None]) -> Engine:
+def _fastest(weights: Weights, n_threads: int | None, say: Callable[[str], None], *, is_short: bool) -> Engine:
     """Open the fastest of those that are installed and held to parity; torch in fp32 where none is faster."""
     makers = _candidates()
-    is_short = n_texts is not None and n_texts < FEW_TEXTS
-    found: dict[str, Built] = {}
+    found: list[Built] = []
     for maker in makers:
         try:
             known = find_built(maker, weights) if is_short else _built(maker, weights, n_threads, say)
@@ -84,30 +68,44 @@ def _fastest(weights: Weights, n_threads: int | None, n_texts: int | None, say: 
             say(str(error))
             continue
         if known is not None:
-            found[maker.kind] = known
-    fitting = {kind: known for kind, known in found.items() if known.is_held and known.speedup > 1}
-    if not fitting:
-        engine = TorchEngine(weights.network, n_threads=n_threads)
-        say(f"engine: {engine.name}{_why_torch(found, is_built=not is_short)}")
-        return engine
-    kind = max(fitting, key=lambda kind: fitting[kind].speedup)
-    best = fitting[kind]
-    say(f"engine: {best.name}, {best.speedup:.1f} times as fast as fp32; {best.parity}")
-    return MAKERS[kind].open(weights.network, best.folder, name=best.name, n_threads=n_threads)
+            found.append(known)
+    fitting = [known for known in found if known.is_held and known.speedup > 1]
+    if fitting:
+        return _opened(max(fitting, key=lambda known: known.speedup), weights, n_threads, say)
+    engine = TorchEngine(weights.network, n_threads=n_threads)
+    why = _why_torch(found, is_any_installed=bool(makers), is_short=is_short)
+    say(f"engine: {engine.name} ({why})" if why else f"engine: {engine.name}")
+    return engine
 
 
 def _candidates() -> list[Maker]:
     """Return what is worth trying here: on a GPU, torch alone."""
     import torch
 
-    kinds = ["torch-bf16"] if has_bf16() else []
-    others = [] if torch.cuda.is_available() else [kind for kind in MAKERS if kind != "torch-bf16"]
-    return [MAKERS[kind] for kind in (*kinds, *others) if MAKERS[kind].is_installed]
+    kinds = [EngineName.torch_bf16] if has_bf16() else []
+    if not torch.cuda.is_available():
+        kinds += [EngineName.openvino, EngineName.onnx]
+    return [MAKERS[kind] for kind in kinds if MAKERS[kind].is_installed]
 
 
-def _why_torch(found: dict[str, Built], *, is_built: bool) -> str:
-    """Say why nothing faster was taken."""
-    if not is_built and not found:
-        return f" (no other is built yet, and for less than {FEW_TEXTS:,} texts none is)"
-    failed = [f"{kind} {'is no faster' if known.is_held else known.parity}" for kind, known in found.items()]
-    return f" ({'; '.join(failed)})" if failed else ""
+def _why_torch(found: Sequence[Built], *, is_any_installed: bool, is_short: bool) -> str:
+    if not is_any_installed:
+        return "no other is installed"
+    if is_short and not found:
+        return f"no other is built for less than {FEW_TEXTS:,} rows"
+    return "; ".join(f"{known.name}: {'no faster' if known.is_held else known.parity}" for known in found)
+
+
+def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Built:
+    maker.require()
+    found = find_built(maker, weights)
+    if found is not None:
+        return found
+    say(f"building engine {maker.kind}: a minute or so, once for these weights")
+    return built(maker, weights, n_threads=n_threads)
+
+
+def _opened(found: Built, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Engine:
+    engine = MAKERS[found.kind].open(weights.network, found.folder, name=found.name, n_threads=n_threads)
+    say(f"engine: {engine.name}, {found.speedup:.1f} times the speed of fp32; {found.parity}")
+    return engine

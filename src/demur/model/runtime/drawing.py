@@ -2,8 +2,8 @@
 
     python -m demur.model.runtime.drawing synth
 
-writes `parity.jsonl.gz` beside this module; a test holds that file to what is drawn. Labels play no part: engines are
-compared with fp32, right or wrong.
+writes `parity.jsonl.gz` beside this module. That file was drawn once and stays, whatever is added to `synth/`: another
+set would make figures of parity hard to compare. Labels play no part: engines are compared with fp32, right or wrong.
 """
 
 from __future__ import annotations
