@@ -100,6 +100,7 @@ def test_rivals_are_met_on_their_own_items_and_the_median_stands_between_them() 
     assert found.shares == pytest.approx((0.75, 0.5, 0.0))
     assert found.rival_shares == pytest.approx((0.25, 0.5, 0.5))
     assert (found.median.value, found.median.n) == (0.0, 10)
+    assert found.mean.value == pytest.approx(0.0)
     assert (found.beaten, found.compared) == (1, 3)
 
 
@@ -109,7 +110,7 @@ def test_the_interval_of_the_median_is_that_of_a_second_computation() -> None:
     compared = generator.random((30, 4)) < 0.4
     ours, theirs = generator.random((30, 4)) < 0.8, generator.random((30, 4)) < 0.6
     resamples = draws(30, 300)
-    found = against_rivals(ours, theirs, compared, resamples).median
+    both = against_rivals(ours, theirs, compared, resamples)
     drawn = []
     for counts in resamples.draws:
         rows = np.repeat(np.arange(30), counts)
@@ -118,8 +119,10 @@ def test_the_interval_of_the_median_is_that_of_a_second_computation() -> None:
             used = rows[compared[rows, rival]]
             if used.size:
                 gaps.append(ours[used, rival].mean() - theirs[used, rival].mean())
-        drawn.append(np.median(gaps))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(drawn, (0.025, 0.975))))
+        drawn.append((np.median(gaps), np.mean(gaps)))
+    for place, found in enumerate((both.median, both.mean)):
+        expected = np.quantile([each[place] for each in drawn], (0.025, 0.975))
+        assert (found.low, found.high) == pytest.approx(tuple(expected))
 
 
 def test_without_rivals_there_is_no_median() -> None:

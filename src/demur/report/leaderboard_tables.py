@@ -154,15 +154,16 @@ def _read(found: Leaderboard, entry: Entry) -> str:
 
 def _band_head(question: Question, who: str) -> tuple[str, ...]:
     name = QUESTION_NAMES[question]
-    return (f"{name[0].upper()}{name[1:]}", "Standing", f"Better than, of each {who}", "Replies")
+    return (f"{name[0].upper()}{name[1:]}", "Standing", "Mean over them", f"Better than, of each {who}", "Replies")
 
 
 def _band_cells(band: Band) -> tuple[str, ...]:
     found = band.found
     if not found.compared:
-        return (NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, "0")
+        return (NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, "0")
     beaten = f"{found.beaten} of {found.compared}"
-    return (figure(found.median, signed=True), band.standing, beaten, count(found.median.n))
+    mean = figure(found.mean, signed=True)
+    return (figure(found.median, signed=True), band.standing, mean, beaten, count(found.median.n))
 
 
 def _versus_cells(one: Versus) -> tuple[str, ...]:

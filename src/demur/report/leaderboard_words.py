@@ -36,8 +36,9 @@ METHODS = (
         "Against the median annotator",
         (
             "each annotator and the labeler are set against the majority of all others, on the replies that both read; "
-            "neither has a say in it. The difference is the median of those to the single annotators. Better or worse "
-            "is what the interval says; else the two are not told apart."
+            "neither has a say in it. The difference is the median of those to the single annotators, beside it their "
+            "mean: a median of a few coarse figures may not move in any draw. Better or worse is what the interval of "
+            "the median says; else the two are not told apart."
         ),
     ),
     (

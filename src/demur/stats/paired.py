@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from demur.stats.resampling import divide
+from demur.stats.resampling import divide, mean_defined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +44,14 @@ class Rivals:
         differences: Share of right answers minus that of each rival, with intervals; nan where there is no such item.
         median: The median of these: above 0, the labeler is better than the median rival. Its interval is over
             clusters, and not over other rivals. nan where nobody can be compared.
+        mean: Their mean, which moves where a median of few values stays where it is.
         shares: The labeler's share of right answers on each rival's items, (rivals,).
         rival_shares: Each rival's own, (rivals,).
     """
 
     differences: tuple[Estimate, ...]
     median: Estimate
+    mean: Estimate
     shares: tuple[float, ...]
     rival_shares: tuple[float, ...]
 
@@ -124,10 +126,16 @@ def against_rivals(ours: Flags, theirs: Flags, is_compared: Flags, resamples: Re
     def differences(weights: Floats) -> Floats:
         return divide(weights @ (right - rival), weights @ is_compared)
 
+    def middles(weights: Floats) -> Floats:
+        each = differences(weights)
+        return np.stack([_median(each), mean_defined(each)], axis=1)
+
+    median, mean = resamples.estimates(middles, int(is_compared.any(axis=1).sum()))
     shares, rival_shares = (divide(flags.sum(0), n.astype(np.float64)) for flags in (right, rival))
     return Rivals(
         differences=resamples.estimates(differences, [int(count) for count in n]) if len(n) else (),
-        median=resamples.estimate(lambda weights: _median(differences(weights)), int(is_compared.any(axis=1).sum())),
+        median=median,
+        mean=mean,
         shares=tuple(shares.tolist()),
         rival_shares=tuple(rival_shares.tolist()),
     )

@@ -146,6 +146,7 @@ class Entry:
             "kind_accuracy": head.accuracy, "group_accuracy": head.group_accuracy, "macro_f1": head.macro_f1,
             "kind_kappa": self.kind_kappa, "kind_alpha": self.kind_alpha,
             **{f"{band.question}_to_median": band.found.median for band in self.bands},
+            **{f"{band.question}_to_mean": band.found.mean for band in self.bands},
             **{f"{one.question}_to_reference": one.difference for one in self.versus},
             **{f"{one.question}_f1_to_reference": one.f1_difference for one in self.versus if one.f1_difference},
         }  # fmt: skip
