@@ -8,6 +8,7 @@
     ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
+    ├── LabelerError       a labeler has no such name, or one that another has
     ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
     ├── BudgetError        what a run may spend is spent
     ├── PriceError         a file of prices is missing, damaged or contradicts itself
@@ -22,6 +23,7 @@ __all__ = [
     "BudgetError",
     "DemurError",
     "EndpointError",
+    "LabelerError",
     "LayoutError",
     "OutputError",
     "PriceError",
@@ -77,6 +79,10 @@ class WeightsError(DemurError):
 
 class TrainingError(DemurError):
     """Say that training cannot start or continue with the data and settings given."""
+
+
+class LabelerError(DemurError):
+    """Say that a labeler has no such name, or one that another has."""
 
 
 class EndpointError(DemurError):

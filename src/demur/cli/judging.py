@@ -132,9 +132,7 @@ class Asking:
             budget=Budget(self.max_cost, self.max_rows), run=run, is_batch=self.is_batch,
             poll_seconds=self.poll_seconds, tell=tell,
         )  # fmt: skip
-        opened = Judge(
-            client, taxonomy=taxonomy, prompt=self.prompt.value, parameters=parse_parameters(self.parameter)
-        )
+        opened = Judge(client, taxonomy=taxonomy, prompt=self.prompt.value, parameters=parse_parameters(self.parameter))
         tell(f"judge: {model} at {client.endpoint.url}, prompt {opened.prompt.name}; {cost_line(client)}")
         return opened
 

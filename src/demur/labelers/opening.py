@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from demur.data.annotated import read_annotated
-from demur.errors import SourceError
+from demur.errors import LabelerError, SourceError
 from demur.labelers.keywords import KeywordLabeler
 from demur.labelers.recorded import recorded_labelers
 
@@ -37,6 +37,10 @@ class LabelerSpec(NamedTuple):
     sort: _Sort
     target: str = ""
 
+    def __str__(self) -> str:
+        """Return the name as it is written."""
+        return f"{self.sort}:{self.target}" if self.target else self.sort
+
 
 def parse_labelers(words: Iterable[str]) -> tuple[LabelerSpec, ...]:
     """Read names of labelers, several to a word with commas between them.
@@ -46,12 +50,12 @@ def parse_labelers(words: Iterable[str]) -> tuple[LabelerSpec, ...]:
         ['demur', 'keywords', 'judge']
 
     Raises:
-        ValueError: One of them names no labeler, or none is given.
+        LabelerError: One of them names no labeler, or none is given.
     """
     names = [name.strip() for word in words for name in word.split(",") if name.strip()]
     if not names:
         message = f"no labeler is named; give some of {_offered()}"
-        raise ValueError(message)
+        raise LabelerError(message)
     return tuple(_parsed(name) for name in names)
 
 
@@ -106,7 +110,7 @@ def _parsed(name: str) -> LabelerSpec:
     sort, colon, target = name.partition(":")
     if sort not in get_args(_Sort) or bool(target) != (sort in _WITH_TARGET) or bool(colon) != bool(target):
         message = f"{name!r} names no labeler; give one of {_offered()}"
-        raise ValueError(message)
+        raise LabelerError(message)
     return LabelerSpec(sort, target)  # type: ignore[arg-type]  # one of its words, as was just checked
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from demur.errors import SourceError
+from demur.errors import LabelerError, SourceError
 from demur.labelers.judge import Judge
 from demur.labelers.recorded import RecordedLabeler
 from demur.stats.agreement import nominal_alpha, pairwise
@@ -75,8 +75,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
 
     Raises:
         SourceError: No row has a text, or there is no panel.
-        ValueError: Two labelers have one name, a name is given that none has, or a labeler decides under another
-            policy.
+        LabelerError: Two labelers have one name, or a name is given that none has.
+        ValueError: A labeler decides under another policy, or gives more or fewer verdicts than there are rows.
     """
     known = [row for row in annotated.rows if row.conversation is not None]
     if not known:
@@ -173,11 +173,11 @@ def _require_names(names: Sequence[str], reference: str | None, costs: Mapping[s
     if not names or twice:
         met = "no labeler" if not names else f"two labelers of the name {twice[0]!r}"
         message = f"{met}; give at least one, and none twice"
-        raise ValueError(message)
+        raise LabelerError(message)
     for given in (*costs, *([] if reference is None else [reference])):
         if given not in names:
             message = f"no labeler {given!r}; there are {', '.join(names)}"
-            raise ValueError(message)
+            raise LabelerError(message)
     return names[0] if reference is None else reference
 
 

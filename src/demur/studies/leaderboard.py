@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from demur.stats.resampling import Estimate
     from demur.taxonomy import Taxonomy
 
-__all__ = ["QUESTIONS", "Band", "Entry", "Leaderboard", "Pace", "Versus"]
+__all__ = ["QUESTIONS", "Band", "Entry", "Leaderboard", "Pace", "Question", "Sort", "Versus"]
 
 Sort = Literal["local", "judge", "human", "llm"]
 """What a labeler is: a program on this machine, a language model that is asked, a person or a model on record."""
