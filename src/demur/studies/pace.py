@@ -78,15 +78,16 @@ def run(
         message = f"{labeler.name!r} gave {len(verdicts)} verdicts for {len(talks)} rows; it has to give one each"
         raise ValueError(message)
     rest = itertools.repeat(_NOT_READ, len(talks) - len(verdicts))
-    return Run((*verdicts, *rest), _pace(labeler, talks, seconds, usd_per_hour), stopped)
+    return Run((*verdicts, *rest), _pace(labeler, talks[: len(verdicts)], seconds, usd_per_hour), stopped)
 
 
 def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_per_hour: float) -> Pace:
+    """Measure over what was labelled in so many seconds."""
     if isinstance(labeler, RecordedLabeler):
         return Pace(math.nan, math.nan, math.nan, "not known")
     if isinstance(labeler, Judge):
         return _pace_of_judge(labeler, seconds)
-    rate = len(talks) / seconds if seconds > 0 else math.nan
+    rate = len(talks) / seconds if talks and seconds > 0 else math.nan
     cost = usd_per_hour / _SECONDS_PER_HOUR / rate * _MILLION if usd_per_hour else 0.0
     basis = f"{usd_per_hour:g} USD an hour" if usd_per_hour else "this machine"
     return Pace(rate, _latency(labeler, talks), cost, basis)
@@ -112,4 +113,4 @@ def _latency(labeler: Labeler, talks: Sequence[Conversation]) -> float:
         begun = time.perf_counter()
         list(labeler.label([talk]))
         taken.append(time.perf_counter() - begun)
-    return statistics.median(taken)
+    return statistics.median(taken) if taken else math.nan
