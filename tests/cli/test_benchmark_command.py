@@ -123,3 +123,34 @@ def test_what_cannot_be_measured_is_said_in_a_line(demur: Demur, gold: Path, wor
     assert code in (1, 2)
     assert said in " ".join(errors.replace("│", " ").split())
     assert "Traceback" not in errors
+
+
+def test_evaluate_measures_a_judge_and_what_is_on_record(
+    demur: Demur, tmp_path: Path, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge by asking; a recorded one by the ids of the rows, whose texts it leaves out."""
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
+    rows, said = [], []
+    for row in range(4):
+        messages = [
+            {"role": "user", "content": f"Do it! case=right row={row}"},
+            {"role": "assistant", "content": "I can't help with that."},
+        ]
+        rows.append({"id": f"r-{row}", "messages": messages, "verdict": "full", "labels": [kind_of(row)]})
+        verdict = {"verdict": "none", "labels": []} if row == 0 else {"verdict": "full", "labels": [kind_of(row)]}
+        said.append({"id": f"r-{row}", "annotations": [{"annotator": "old", "kind": "llm", **verdict}]})
+    for name, lines in (("gold", rows), ("said", said)):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    words = ("evaluate", tmp_path / "gold.jsonl", "--json", "--resamples", "5", "--labeler")
+    code, printed, errors = demur(*words, "judge:m", "--base-url", llm_server.url, "--price", "1,4")
+    assert code == 0, errors
+    assert json.loads(printed)["gate"]["recall"]["value"] == json.loads(printed)["head"]["accuracy"]["value"] == 1.0
+    assert "4 answers paid for" in errors
+    code, printed, errors = demur(*words, f"recorded:{tmp_path / 'said.jsonl'}")
+    assert code == 0, errors
+    assert json.loads(printed)["labeler"] == "old (LLM)"
+    assert json.loads(printed)["gate"]["recall"]["value"] == 0.75
+    code, _, errors = demur(*words, "keywords,annotators")
+    assert code == 2
+    assert "is not one labeler" in errors
