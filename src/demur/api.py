@@ -42,6 +42,8 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     seed: int = 0,
     discuss: int = 20,
     strict: bool = False,
+    crosswalk: Path | str | None = None,
+    annotator_kind: AnnotatorKind = "human",
     html: Path | str | None = None,
 ) -> Agreement:
     """Measure how far annotators, people or language models, agree on refusals and their kinds.
@@ -64,6 +66,9 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         seed: Of those draws.
         discuss: How many of the most disputed replies to keep.
         strict: Raise on the first row that cannot be read, instead of counting it.
+        crosswalk: A crosswalk file, or the name of a shipped one: `source` is then a data set in labels of its own,
+            such as `hf://owner/name`, whose columns are found, and whose labels it maps; one that it lacks is an error.
+        annotator_kind: Who gave such labels, `human` or `llm`.
         html: Where to write a page with heat maps; None for nowhere.
 
     Raises:
@@ -75,7 +80,8 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     from demur.taxonomy import Taxonomy
 
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
-    rows, _ = _annotated(source, kinds, split=split, texts=texts, strict=strict)
+    foreign = None if crosswalk is None else (crosswalk, annotator_kind)
+    rows, _ = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
     found = run_agree(rows, kinds, resamples=resamples, seed=seed, discuss=discuss)
     if html is not None:
         from demur.report.agreement_html import write_agreement
@@ -174,6 +180,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     resamples: int = 1000,
     seed: int = 0,
     strict: bool = False,
+    crosswalk: Path | str | None = None,
+    annotator_kind: AnnotatorKind = "human",
     out: Path | str | None = None,
     on_verdict: OnVerdict | None = None,
 ) -> Leaderboard:
@@ -207,6 +215,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         resamples: Draws of whole requests behind each interval.
         seed: Of those draws.
         strict: Raise on the first row that cannot be read, instead of counting it.
+        crosswalk: What the labels of a data set mean that has its own, as for `agree`.
+        annotator_kind: Who gave such labels, `human` or `llm`.
         out: Folder for the leaderboard as Markdown, CSV, HTML and JSON; None for nowhere.
         on_verdict: Told name, verdicts so far and rows in all, as they come.
 
@@ -223,7 +233,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     from demur.taxonomy import Taxonomy
 
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
-    rows, by_id = _annotated(source, kinds, split=split, texts=texts, strict=strict)
+    foreign = None if crosswalk is None else (crosswalk, annotator_kind)
+    rows, by_id = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
     opener = Opener(kinds, rows.rows, by_id, lambda: _analyzer(kinds), lambda model: _judge(model, kinds))
     opened: list[Labeler] = []
     for given in [labelers] if isinstance(labelers, str) else labelers:
@@ -264,12 +275,25 @@ def _annotated(
     split: str | None,
     texts: Iterable[Path | str] | None,
     strict: bool,
+    foreign: tuple[Path | str, AnnotatorKind] | None,
 ) -> tuple[AnnotatedRows, Texts]:
-    """Read what is annotated, and the messages by id that are known, its own among them."""
+    """Read what is annotated, and the messages by id that are known, its own among them.
+
+    `foreign` is a crosswalk, and who gave the labels that it maps; None where the labels are ours.
+    """
+    from demur.crosswalk import Crosswalk
     from demur.data.annotated import read_annotated, take_annotated
+    from demur.data.foreign import read_foreign
     from demur.data.labelled import labelled_files, read_texts
 
     items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
+    if foreign is not None:
+        if len(items) != 1 or not isinstance(items[0], str | Path):
+            message = f"a crosswalk maps the labels of one named source; met {len(items)}"
+            raise TypeError(message)
+        walk = Crosswalk.load(foreign[0], taxonomy)
+        rows = read_foreign(str(items[0]), walk, kind=foreign[1], strict=strict)
+        return rows, rows.texts
     by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
     if items and all(isinstance(item, str | Path) for item in items):
         paths = [Path(item) for item in items]

@@ -40,7 +40,15 @@ from demur.cli.judging import (
     TimeoutSeconds,
     spending_line,
 )
-from demur.cli.options import EncoderName, TaxonomyFile, WeightsFolder, open_analyzer
+from demur.cli.options import (
+    AnnotatorKindName,
+    AnnotatorSort,
+    CrosswalkName,
+    EncoderName,
+    TaxonomyFile,
+    WeightsFolder,
+    open_analyzer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,15 +69,8 @@ class Split(StrEnum):
     all = "all"
 
 
-class Panel(StrEnum):
-    """Name the annotators whose majority is the consensus."""
-
-    human = "human"
-    llm = "llm"
-
-
 def benchmark(
-    gold: Annotated[list[Path], typer.Argument(help="JSONL files of rows with `messages` and `annotations`.")],
+    gold: Annotated[list[str], typer.Argument(help="JSONL files of rows with `messages` and `annotations`.")],
     labelers: Annotated[
         list[str],
         typer.Option(
@@ -87,7 +88,8 @@ def benchmark(
     ] = None,
     split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.all,
     panel: Annotated[
-        Panel | None, typer.Option(help="Whose majority is the consensus; that of people by default, if there are any.")
+        AnnotatorKindName | None,
+        typer.Option(help="Whose majority is the consensus; that of people where there are any."),
     ] = None,
     reference: Annotated[
         str | None, typer.Option(help="The labeler that all others are compared with; the first one by default.")
@@ -102,6 +104,8 @@ def benchmark(
     resamples: Annotated[int, typer.Option(min=1, help="Draws of requests behind each interval.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of those draws.")] = 0,
     strict: Strict = False,
+    crosswalk: CrosswalkName = None,
+    annotator_kind: AnnotatorSort = AnnotatorKindName.human,
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
@@ -151,7 +155,8 @@ def benchmark(
         found = measure(
             gold, given, taxonomy=kinds, texts=texts, split=None if split is Split.all else split.value,
             panel=None if panel is None else panel.value, reference=reference, usd_per_hour=hourly,
-            usd_per_million=_costs(cost), resamples=resamples, seed=seed, strict=strict, out=out,
+            usd_per_million=_costs(cost), resamples=resamples, seed=seed, strict=strict, crosswalk=crosswalk,
+            annotator_kind=annotator_kind.value, out=out,
             on_verdict=_bars(progress),
         )  # fmt: skip
     for judge in judges:

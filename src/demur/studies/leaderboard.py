@@ -291,7 +291,7 @@ def _flat(entry: Entry) -> dict[str, Any]:
             f"{band.question}_beaten": band.found.beaten,
             f"{band.question}_rivals": band.found.compared,
         }
-    for one in entry.versus:
-        test = one.test
-        row |= {f"{one.question}_p_value": test.p_value, f"{one.question}_p_adjusted": test.adjusted}
+    for versus in entry.versus:
+        test = versus.test
+        row |= {f"{versus.question}_p_value": test.p_value, f"{versus.question}_p_adjusted": test.adjusted}
     return row | asdict(entry.pace) | {"stopped": entry.stopped}

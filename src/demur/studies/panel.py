@@ -40,12 +40,12 @@ class Said(NamedTuple):
     @property
     def is_answered(self) -> Flags:
         """Return where there is a verdict, (rows,)."""
-        return self.gate != MISSING
+        return np.not_equal(self.gate, MISSING)
 
     @property
     def is_refusal(self) -> Flags:
         """Return where the verdict is that the reply refuses, (rows,)."""
-        return self.gate == REFUSAL
+        return np.equal(self.gate, REFUSAL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
