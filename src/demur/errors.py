@@ -9,6 +9,7 @@
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
     ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
+    ├── LabelerError       a labeler has no such name, or one that another has
     ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
     ├── BudgetError        what a run may spend is spent
     ├── PriceError         a file of prices is missing, damaged or contradicts itself
@@ -24,6 +25,7 @@ __all__ = [
     "DemurError",
     "EndpointError",
     "EngineError",
+    "LabelerError",
     "LayoutError",
     "OutputError",
     "PriceError",
@@ -83,6 +85,10 @@ class TrainingError(DemurError):
 
 class EngineError(DemurError):
     """Say that an inference engine is not installed, cannot be built, or does not agree with fp32."""
+
+
+class LabelerError(DemurError):
+    """Say that a labeler has no such name, or one that another has."""
 
 
 class EndpointError(DemurError):

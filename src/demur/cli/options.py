@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from demur.stats.conformal import Coverage
 
 __all__ = [
+    "AnnotatorKindName",
+    "AnnotatorSort",
     "CoverageShare",
+    "CrosswalkName",
     "DataFolder",
     "EncoderName",
     "EngineOption",
@@ -33,6 +37,25 @@ __all__ = [
     "quiet_libraries",
 ]
 
+
+class AnnotatorKindName(StrEnum):
+    """Name what annotators are."""
+
+    human = "human"
+    llm = "llm"
+
+
+CrosswalkName = Annotated[
+    str | None,
+    typer.Option(
+        "--crosswalk",
+        help="Crosswalk file, or name of a shipped one, for one data set (hf://owner/name, or a file) in labels of its "
+        "own: its columns are found, and a label that the crosswalk lacks stops the run.",
+    ),
+]
+AnnotatorSort = Annotated[
+    AnnotatorKindName, typer.Option("--annotator-kind", help="With --crosswalk: who gave those labels.")
+]
 WeightsFolder = Annotated[
     Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
 ]
