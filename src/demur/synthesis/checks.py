@@ -21,15 +21,16 @@ __all__ = ["judgement_problem", "personal_data", "row_problem"]
 # A foreign name or a quotation may be in another script; a reply in another language is in it throughout.
 _LEAST_SCRIPT = 0.3
 
-# What must not stand in training data whoever it belongs to, by its form. It finds forms, not meanings: harmful detail is
-# what the judge is asked about.
+# What must not stand in training data whoever it belongs to, by its form. It finds forms, not meanings: harmful detail
+# is what the judge is asked about.
 _FORMS = {
     "card number": re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])"),
     "identity number": re.compile(r"(?<![\w-])(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])"),
     "key": re.compile(r"\b(?:sk-[\w-]{20,}|gh[pousr]_\w{30,}|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{10,})"),
     "private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+    # Those of example.com and .example belong to nobody (RFC 2606).
     "e-mail address": re.compile(
-        r"[\w.+-]+@(?!(?:[\w-]+\.)*example\.(?:com|net|org)\b)(?:[\w-]+\.)+(?!example\b)[a-z]{2,}", re.I
+        r"[\w.+-]{1,64}@(?!(?:[\w-]+\.){0,4}example(?:\.(?:com|net|org))?\b)(?:[\w-]+\.){1,4}[a-z]{2,}", re.IGNORECASE
     ),
 }
 

@@ -140,7 +140,7 @@ def _log_precisions(texts: Sequence[Sequence[str]], n: int) -> list[float]:
         if matches == 0 and n == 1:
             found.append(-math.inf)
         else:
-            found.append(math.log((matches if matches else _EPSILON) / max(grams.total(), 1)))
+            found.append(math.log((matches or _EPSILON) / max(grams.total(), 1)))
     return found
 
 

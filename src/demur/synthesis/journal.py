@@ -102,8 +102,8 @@ class Journal:
         changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         if changed:
             message = (
-                f"{path}: cannot be resumed, something changed: {listed(changed)}. Begin anew with --overwrite, or give "
-                "another name with --out"
+                f"{path}: cannot be resumed, something changed: {listed(changed)}. Begin anew with --overwrite, or "
+                "give another name with --out"
             )
             raise OutputError(message)
         return cls(path, [decision for decision in _read_decisions(path) if decision.fate != "given_up"])

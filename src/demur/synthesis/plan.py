@@ -95,8 +95,8 @@ class Plan:
 def deal(n: int, weights: Mapping[Name, float]) -> list[Name]:
     """Return n names in an order in which each beginning holds them as their weights say, each less than one off.
 
-    The rule is Tijdeman's for choosing chairmen ("The chairman assignment problem", Discrete Mathematics 32, 1980): with
-    m names of shares λ_i, give place k to the i whose next turn is due soonest, that is of least
+    The rule is Tijdeman's for choosing chairmen ("The chairman assignment problem", Discrete Mathematics 32, 1980):
+    with m names of shares λ_i, give place k to the i whose next turn is due soonest, that is of least
     (1 - 1/(2m - 2) - (λ_i (k - 1) - x_i)) / λ_i, among those with λ_i k - x_i ≥ 1/(2m - 2), x_i being how often i has
     had a turn. Then |x_i - λ_i k| ≤ 1 - 1/(2m - 2) at every k. Names whose turns are due together come as they stand.
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from dataclasses import asdict, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -19,6 +18,7 @@ from demur.llm.exchange import ChatRequest, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from demur.conversation import Conversation
     from demur.synthesis.plan import Cell

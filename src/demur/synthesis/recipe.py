@@ -1,4 +1,4 @@
-"""Say in a file which rows are to be written: categories and leaves, verdicts, axes of variation, prompts, model, seed."""
+"""Say in a file which rows are to be written: categories, leaves, verdicts, axes of variation, prompts, model, seed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class SynthesisRecipe:
     model: Text | None = None
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
     attempts: _Count = 2
-    parameters: dict[Text, Any] = field(default_factory=lambda: {"temperature": 1.0, "max_tokens": 2048})
+    parameters: dict[Text, Any] = field(default_factory=lambda: {"temperature": 1.0, "max_tokens": 4096})
 
     @classmethod
     def load(cls, name_or_path: str | Path, taxonomy: Taxonomy) -> SynthesisRecipe:
