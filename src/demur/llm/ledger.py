@@ -95,7 +95,8 @@ class Ledger:
         cost = self.cost(ceiling_tokens(request), is_batch=is_batch)
         elsewhere = [other.committed() for other in self._others]
         with self._lock:
-            n_rows, spent = map(sum, zip(self._committed(), *elsewhere, strict=True))
+            committed = [self._committed(), *elsewhere]
+            n_rows, spent = sum(n for n, _ in committed), sum(cost_ for _, cost_ in committed)
             if self._budget.max_rows is not None and n_rows >= self._budget.max_rows:
                 return False
             limit = self._budget.max_cost

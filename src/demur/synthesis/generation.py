@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation"]
 
-# Rows that are written before they are judged: the two clients ask in turn, so that one budget serves both.
-_CHUNK, _BATCH_CHUNK = 256, 50_000
+# Rows that are written before they are judged, for each request at a time: the two clients ask in turn, so that one
+# budget serves both. A batch takes hours, however large.
+_CHUNK_PER_SLOT, _BATCH_CHUNK = 16, 50_000
 _CHECK_PARAMETERS: Mapping[str, Any] = {"temperature": 0.0, "max_tokens": 4096}
 # A conversation of some 150 words as JSON; a judge's sentence, verdict and kinds.
 _ROW_TOKENS, _JUDGEMENT_TOKENS = 300, 80
@@ -117,6 +118,7 @@ class Generation:
         """Return all that decides what is written and kept; a run goes on only under an equal one."""
         return {
             **self.provenance,
+            "plan": self.plan.digest,
             "endpoint": self.writer.endpoint.url,
             "judge_endpoint": self.checker.endpoint.url,
             "parameters": self.row_prompt.parameters,
@@ -149,7 +151,7 @@ class Generation:
         for decision in journal.decisions:
             if decision.fate == "kept" and decision.conversation is not None:
                 kept.add(decision.id, decision.conversation)
-        size = _BATCH_CHUNK if self.writer.is_batch else _CHUNK
+        size = _BATCH_CHUNK if self.writer.is_batch else _CHUNK_PER_SLOT * self.writer.endpoint.concurrency
         for attempt in range(1, self.recipe.attempts + 1):
             last = {decision.id: decision for decision in journal.decisions}
             due = [cell for cell in self.plan.cells if _is_due(last.get(cell.id), attempt)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -76,6 +77,12 @@ class Plan:
     def __len__(self) -> int:
         """Count the rows."""
         return len(self.cells)
+
+    @property
+    def digest(self) -> str:
+        """Return what changes when a planned row does: sha256, in hex."""
+        rows = [[cell.id, cell.leaf, cell.verdict, cell.axes, cell.seed] for cell in self.cells]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     def by_category(self) -> dict[str, tuple[Cell, ...]]:
         """Return the cells of each category, in order."""
