@@ -268,7 +268,7 @@ def test_rows_of_given_files_are_not_written_again(
         (("small", "--out", "rows.jsonl"), 2, "names no model"),
         (("small", "--model", "m", "--out", "rows.csv"), 1, "ends in .jsonl"),
         (("small", "--model", "m", "--out", "rows.jsonl"), 1, "OPENAI_API_KEY is not set"),
-        (("smal", "--model", "m", "--out", "rows.jsonl"), 1, "'balanced', 'small'"),
+        (("tiny", "--model", "m", "--out", "rows.jsonl"), 1, "'balanced', 'small'"),
         (("none.yaml", "--model", "m", "--out", "rows.jsonl"), 1, "none.yaml: no such file"),
         (("small", "--model", "m", "--out", "rows.jsonl", "--avoid", "none"), 1, "no file at 'none'"),
         (("small", "--model", "m", "--out", "rows.jsonl", "--max-cost", "1"), 1, "no price of model 'm' is known"),
