@@ -160,11 +160,10 @@ def _run(generation: Generation, out: Path, console: Console, *, resume: bool, o
     from demur.synthesis.journal import Journal, Places
     from demur.synthesis.results import write_results
 
-    clients = (generation.writer, generation.checker)
+    places, clients = Places(out), (generation.writer, generation.checker)
     # Without a key, nothing is begun.
     for client in clients:
         client.endpoint.key()
-    places = Places(out)
     is_new = not (resume and places.journal.is_file())
     journal = Journal.open(places, generation.manifest, resume=resume, overwrite=overwrite)
     if is_new:

@@ -64,8 +64,15 @@ class Decision:
             messages = stored["messages"]
             turns = None if messages is None else tuple(Turn(each["role"], each["content"]) for each in messages)
             talk = None if turns is None else Conversation(turns)
-            names = ("id", "attempt", "fate", "reason", "detail")
-            return cls(*(stored[name] for name in names), conversation=talk, judged=stored["judged"])
+            return cls(
+                id=stored["id"],
+                attempt=stored["attempt"],
+                fate=stored["fate"],
+                reason=stored["reason"],
+                detail=stored["detail"],
+                conversation=talk,
+                judged=stored["judged"],
+            )
         except (KeyError, TypeError) as error:
             message = f"{error!r}; a line holds one decision, as it was written"
             raise ValueError(message) from error

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from demur.llm.client import Client, Estimate
     from demur.llm.exchange import Answer, Reply
-    from demur.synthesis.decisions import Accounts
+    from demur.synthesis.decisions import Accounts, Fate
     from demur.synthesis.journal import Journal
     from demur.synthesis.plan import Cell
     from demur.synthesis.recipe import SynthesisRecipe
@@ -225,5 +225,5 @@ def _is_due(last: Decision | None, attempt: int) -> bool:
 def _failed(
     cell: Cell, attempt: int, problem: Problem, talk: Conversation | None, said: Mapping[str, Any] | None = None
 ) -> Decision:
-    fate = "given_up" if problem.is_given_up else "rejected"
+    fate: Fate = "given_up" if problem.is_given_up else "rejected"
     return Decision(cell.id, attempt, fate, problem.reason, problem.detail, talk, said)
