@@ -1,1 +1,1 @@
-"""Make training rows: written by a language model to a plan and checked before they count, or changed without one."""
+"""Make training rows: written by language models and checked, or varied from rows that there are."""

@@ -99,7 +99,8 @@ def read_seen(paths: list[Path]) -> tuple[Seen, int, list[RowError]]:
     """
     seen, n_rows = Seen(), 0
     broken: list[RowError] = []
-    for path in (file for given in paths for file in labelled_files(given)):
+    # A folder and a file in it may both be given.
+    for path in {file.resolve(): file for given in paths for file in labelled_files(given)}.values():
         if not path.is_file():
             message = f"no file at {str(path)!r}; give JSONL files, or folders of them, whose rows have `messages`"
             raise SourceError(message)
