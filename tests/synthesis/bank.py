@@ -144,7 +144,7 @@ class Bank:
         if case == "foreign":
             messages[-1]["content"] = "река камень лампа сад письмо зима мост утро " * 5
         if case == "private":
-            messages[-2]["content"] = f"{mark} {KEY}"
+            messages[-2]["content"] += f" {KEY}"
         if case == "copied":
             messages[-1]["content"] = _messages(self._model(cell), _mark(self._model(cell).id, 1))[-1]["content"]
         content = json.dumps({"messages": messages}, ensure_ascii=False)
