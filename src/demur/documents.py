@@ -44,10 +44,10 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def shipped_folder() -> Path:
-    """Find the folder of the shipped taxonomy: inside an installed package, else in the repository."""
-    packaged = Path(str(files("demur") / "_data" / "taxonomy"))
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "taxonomy"
+def shipped_folder(name: str = "taxonomy") -> Path:
+    """Find a folder of shipped data, such as the taxonomy: inside an installed package, else in the repository."""
+    packaged = Path(str(files("demur") / "_data" / name))
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / name
 
 
 def read_document(path: Path, *, error: type[DemurError] = TaxonomyError) -> object:

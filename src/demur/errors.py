@@ -5,7 +5,7 @@
     │   └── RowError       one row cannot be read or understood; counted, and fatal only where asked (`--strict`)
     ├── LayoutError        the columns of a source fit no conversation layout, or the named one
     ├── TaxonomyError      a taxonomy or crosswalk file is missing, damaged or contradicts itself
-    ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
+    ├── RecipeError        a recipe or a prompt, or a plan of ablations, is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
     ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
@@ -72,7 +72,7 @@ class TaxonomyError(DemurError):
 
 
 class RecipeError(DemurError):
-    """Say that a training recipe or a plan of ablations is missing, damaged or contradicts itself."""
+    """Say that a recipe of training or synthesis, a prompt or a plan of ablations is missing or contradicts itself."""
 
 
 class WeightsError(DemurError):

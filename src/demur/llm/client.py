@@ -173,6 +173,13 @@ class Client:
         """Forget what was charged under the name of this run: another one begins; kept answers stay."""
         self._ledger.begin()
 
+    def join(self, other: Client) -> None:
+        """Spend from one budget with another client: what either has spent counts against the limits of both.
+
+        They are meant to ask in turn: what is set aside for requests under way of one is not there for the other.
+        """
+        self._ledger.join(other._ledger)
+
     def close(self) -> None:
         """Close the cache."""
         self._store.close()
