@@ -29,6 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("model",),
     ("labelers",),
     ("studies",),
+    ("synthesis",),
     ("report",),
     ("api", "__init__"),
     ("cli",),
