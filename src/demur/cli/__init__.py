@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from demur.cli import ablate, agree, audit, classify, evaluate, export, judge, taxonomy, train
+from demur.cli import ablate, agree, audit, classify, evaluate, export, judge, synth, taxonomy, train
 from demur.errors import DemurError
 
 __all__ = ["app", "main"]
@@ -31,6 +31,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("judge")(judge.judge)
 app.command("train")(train.train)
+app.add_typer(synth.app, name="synth")
 app.add_typer(taxonomy.app, name="taxonomy")
 
 

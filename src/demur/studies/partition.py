@@ -50,23 +50,24 @@ def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed:
     """Part rows by their prompts.
 
     Only clear labels on real replies are held out: neither weak ones, nor synthetic rows, nor rows that were drawn for
-    being hard say how the gate does on real data. Rows that repeat a conversation
-    are left out, the one with the fuller label kept.
+    being hard, nor variants of other rows say how the gate does on real data. A variant stands where the prompt stands
+    that it was made from, however its own is written. Rows that repeat a conversation are left out, the one with the
+    fuller label kept.
 
     Args:
         rows: Labelled conversations, in any order.
         avoid: Rows whose prompts must stand on no side.
         seed: Draws the prompts that are held out.
     """
-    avoided = {prompt_key(row.conversation) for row in avoid}
-    clean = [row for row in rows if prompt_key(row.conversation) not in avoided]
+    avoided = {_prompt_of(row) for row in avoid}
+    clean = [row for row in rows if _prompt_of(row) not in avoided]
     unique = _unique(clean)
-    measurable = {prompt_key(row.conversation) for row in unique if _is_clear(row)}
+    measurable = {_prompt_of(row) for row in unique if _is_clear(row)}
     held_out = {key: drawn for key in measurable if (drawn := _draw(key, seed)) < _HELD_OUT_SHARE}
     sides: dict[str, list[Labelled]] = {"training": [], "tuning": [], "measuring": []}
     n_withheld = 0
     for row in unique:
-        drawn_here = held_out.get(prompt_key(row.conversation))
+        drawn_here = held_out.get(_prompt_of(row))
         if drawn_here is None:
             sides["training"].append(row)
         elif _is_clear(row):
@@ -81,8 +82,13 @@ def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed:
     )
 
 
+def _prompt_of(row: Labelled) -> str:
+    return prompt_key(row.conversation) if row.origin_prompt is None else row.origin_prompt
+
+
 def _is_clear(row: Labelled) -> bool:
-    return row.outcome is not None and not (row.is_weak or row.is_drawn_hard or row.source == "synthetic")
+    is_made = row.source == "synthetic" or row.origin_prompt is not None
+    return row.outcome is not None and not (row.is_weak or row.is_drawn_hard or is_made)
 
 
 def _unique(rows: Sequence[Labelled]) -> list[Labelled]:
