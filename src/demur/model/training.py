@@ -63,6 +63,7 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
     tokenizer: Tokenizer,
     settings: TrainingSettings,
     checkpoint: Path,
+    started_from: str | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
 ) -> list[Validation]:
@@ -76,6 +77,7 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
         tokenizer: The encoder's own.
         settings: How to train.
         checkpoint: A file to continue from if it exists, and to write to; removed at the end.
+        started_from: Digest of the weights that the network holds at first; None where its heads are fresh.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
@@ -88,7 +90,10 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
     if not held_out:
         message = "no row is held out to choose the epoch by; give more rows that are clearly labelled"
         raise TrainingError(message)
-    run = _Run(network, training, held_out, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings)
+    run = _Run(
+        network, training, held_out, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
+        started_from=started_from,
+    )  # fmt: skip
     run.restore(checkpoint)
     while not run.is_finished:
         run.advance()
@@ -114,6 +119,7 @@ class _Run:
         taxonomy: Taxonomy,
         tokenizer: Tokenizer,
         settings: TrainingSettings,
+        started_from: str | None,
     ) -> None:
         self.network, self.training, self.held_out = network, training, held_out
         self.tokenizer, self.settings, self.state = tokenizer, settings, _State()
@@ -126,7 +132,7 @@ class _Run:
         free = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self._optimizer = torch.optim.AdamW(free, lr=settings.learning_rate, weight_decay=settings.weight_decay)
         self._free = free
-        self._identity = run_identity(network, training, held_out, settings)
+        self._identity = run_identity(network, training, held_out, settings, started_from=started_from)
         self._plan: tuple[int, list[list[int]]] = (-1, [])
         self._device = next(network.parameters()).device
         torch.manual_seed(settings.seed)
