@@ -90,7 +90,7 @@ def train(
         )
     rows = training["rows"]
     is_kept = training.get("from_weights", {}).get("is_calibration_kept", False)
-    said = "calibrated as before; epoch chosen by" if is_kept else "calibrated on"
+    said = "calibrated as before; validated on" if is_kept else "calibrated on"
     print(f"{out}: trained on {sum(rows['training'].values())} rows; {said} {rows['tuning']}")
 
 

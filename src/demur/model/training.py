@@ -69,10 +69,14 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
 ) -> list[Validation]:
     """Train the network's free parameters in place and leave it with the best epoch's.
 
+    A training that goes on from weights has the last epoch's instead, and stops no earlier: on kinds that the weights
+    know they are as good as they get before the first step, and held-out rows, which may have none of a new kind, would
+    choose the epoch that learnt it least.
+
     Args:
         network: Wrapped with `add_low_rank`, or with the layers to be trained set free.
         training: At least one batch of examples.
-        held_out: Chooses the epoch.
+        held_out: Chooses the epoch, or shows how it goes.
         taxonomy: Gives the groups for the group loss.
         tokenizer: The encoder's own.
         settings: How to train.
@@ -128,6 +132,7 @@ class _Run:
         straight, curly = tokenizer.token_to_id("'"), tokenizer.token_to_id("’")
         self._apostrophes = {straight: curly, curly: straight} if straight is not None and curly is not None else {}
         self._loss = Loss(taxonomy, settings)
+        self._keeps_last = started_from is not None
         self.steps_per_epoch = len(training) // settings.batch_size
         free = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self._optimizer = torch.optim.AdamW(free, lr=settings.learning_rate, weight_decay=settings.weight_decay)
@@ -207,7 +212,7 @@ class _Run:
         found = Validation(epoch, float(np.mean(losses)), *measured)
         self.state.history.append(asdict(found))
         # Where nothing could be measured (nan), no epoch is worse than the one before it.
-        if not found.score <= self.state.best_score:
+        if self._keeps_last or not found.score <= self.state.best_score:
             self.state.best_score, self.state.best_epoch = found.score, epoch
             self.state.best = {name: parameter.clone() for name, parameter in self._trained().items()}
         return found

@@ -60,8 +60,8 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         avoid: JSONL files whose prompts must not be trained on: those that the result is to be evaluated on.
         texts: JSONL files with the messages of labelled rows that carry none, by id.
         beginning: Weights to go on from, on the same encoder; the heads and adapters are fresh where there are none.
-            The prompts that they held out stay held out. With few clear prompts, synthetic rows choose the epoch, and
-            calibration and thresholds stay those of the beginning.
+            The prompts that they held out stay held out, and the last epoch is kept. With few clear prompts, synthetic
+            rows are held out, too, and calibration and thresholds stay those of the beginning.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
