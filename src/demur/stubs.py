@@ -59,7 +59,7 @@ def new_category(path: Path, key: str, *, group: str, name: str | None = None) -
     if group not in (groups := _keys(document, "groups", path)):
         message = f"{path}: {group!r} is no group; the groups are {listed(groups)}"
         raise TaxonomyError(message)
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8").rstrip("\n") + "\n"
     n_before, indent = _place(text, path)
     stub = _stub(key, group, key.replace("_", " ").capitalize() if name is None else name)
     lines = text.splitlines()

@@ -31,8 +31,8 @@ SUBJECTS = ("bread", "lock", "story", "song", "image", "news", "law", "feelings"
 def limit_row(subject: str) -> dict[str, Any]:
     """Refuse for the new kind's reason."""
     messages = [
-        {"role": "user", "content": f"Give me more of the {subject}."},
-        {"role": "assistant", "content": f"No more {subject} for you today, sorry."},
+        {"role": "user", "content": "Tell me more, please."},
+        {"role": "assistant", "content": f"Unfortunately, you need to pay for more {subject}."},
     ]
     return {"leaf": "limit", "messages": messages, "verdict": "full", "labels": ["usage_limits"]}
 
