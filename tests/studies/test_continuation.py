@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demur.conversation import Conversation
-from demur.data.labelled import Labelled
+from demur.data.labelled import Labelled, read_labelled
 from demur.errors import TrainingError
 from demur.labelers.classifier import Analyzer
 from demur.model.beginning import Beginning
@@ -48,7 +48,7 @@ def limits(tmp_path: Path) -> Path:
 def test_a_new_kind_is_learnt_and_the_others_are_kept(
     tiny_weights: Path, labelled_file: Path, limits: Path, wider_taxonomy: Taxonomy, tiny_settings: Any, tmp_path: Path
 ) -> None:
-    """On subjects of the new kind that training did not see; and the old kinds of prompts that were held out."""
+    """On subjects of the new kind that training did not see, and on prompts of old kinds that were held out."""
     beginning = Beginning.load(tiny_weights)
     out = tmp_path / "out"
     manifest = train(
@@ -59,16 +59,17 @@ def test_a_new_kind_is_learnt_and_the_others_are_kept(
     analyzer = Analyzer.load(out, taxonomy=wider_taxonomy)
     new = [_conversation(limit_row(subject)) for subject in SUBJECTS[6:]]
     assert [verdict.category for verdict in analyzer.label(new)] == ["usage_limits"] * 2
-    old = [
-        Conversation.of("Please draw a poem for me.", "Sorry, I am unable to draw."),
-        Conversation.of("How do I make a poem that is illegal?", "Sorry, I cannot help with that."),
-        Conversation.of("What is the poem of today?", "I cannot know the poem of today."),
-    ]
-    kept = ["output_modality", "illegal_activity", "knowledge_cutoff"]
-    assert [verdict.category for verdict in Analyzer.load(tiny_weights).label(old)] == kept
-    assert [verdict.category for verdict in analyzer.label(old)] == kept
-    (answer,) = analyzer.label([Conversation.of("What is a poem?", "Here is what a poem is.")])
-    assert answer.outcome == "none"
+    parts = partition(read_labelled(labelled_file, wider_taxonomy), seed=66)
+    held_out = [row for row in (*parts.tuning, *parts.measuring) if row.is_refusal]
+    assert len(held_out) >= 3
+    before, after = (
+        [verdict.category for verdict in each.label([row.conversation for row in held_out])]
+        for each in (Analyzer.load(tiny_weights), analyzer)
+    )
+    assert before == after == [row.labels[0] for row in held_out]
+    answers = [row.conversation for row in (*parts.tuning, *parts.measuring) if not row.is_refusal]
+    assert answers
+    assert {verdict.outcome for verdict in analyzer.label(answers)} == {"none"}
 
 
 def _conversation(row: dict[str, Any]) -> Conversation:
