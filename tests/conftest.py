@@ -134,6 +134,17 @@ def taxonomy() -> Taxonomy:
 
 
 @pytest.fixture(scope="session")
+def wider_taxonomy(taxonomy: Taxonomy) -> Taxonomy:
+    """Return the shipped taxonomy with a 17th kind, third in order."""
+    from dataclasses import replace
+
+    from demur.taxonomy import Category
+
+    kind = Category("usage_limits", "Usage limits", "cannot", "A limit on its use stands against it for now.")
+    return replace(taxonomy, categories=(*taxonomy.categories[:2], kind, *taxonomy.categories[2:]))
+
+
+@pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write an encoder folder: BERT of 2 layers, width 32, a vocabulary of some 250 pieces, untrained."""
     import torch

@@ -19,7 +19,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "demur"
 
-WORDS = ("errors", "documents", "taxonomy", "crosswalk", "conversation", "kinds", "verdict")
+WORDS = ("errors", "documents", "taxonomy", "stubs", "crosswalk", "conversation", "kinds", "verdict")
 # From the ground up. A module may import from its own floor and from those before it.
 FLOORS: tuple[tuple[str, ...], ...] = (
     WORDS,

@@ -65,7 +65,9 @@ DataFolder = Annotated[
 EncoderName = Annotated[
     str | None, typer.Option("--encoder", help="Hub id or local folder of the encoder; the embedded one by default.")
 ]
-TaxonomyFile = Annotated[Path | None, typer.Option("--taxonomy", help="Taxonomy file; the shipped one by default.")]
+TaxonomyFile = Annotated[
+    Path | None, typer.Option("--taxonomy", help="Taxonomy file, or its folder; the shipped one by default.")
+]
 Threshold = Annotated[
     float | None,
     typer.Option("--threshold", help="Probability from which a reply refuses; 0.5 with the shipped weights."),

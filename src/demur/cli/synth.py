@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import typer
 
+from demur.cli.synth_check import check
 from demur.cli.synth_generate import generate
+from demur.cli.synth_vary import vary
 
 __all__ = ["app"]
 
-_HELP = "Make training rows, and check them before they are believed."
-
-app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
-# With a callback, a group of one command is a group still.
-app.callback(help=_HELP)(lambda: None)
+app = typer.Typer(
+    help="Make training rows, and check them before they are believed.", no_args_is_help=True, rich_markup_mode=None
+)
+app.command("check")(check)
 app.command("generate")(generate)
+app.command("vary")(vary)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Manifest", "Weights", "save_weights", "shipped_weights"]
+__all__ = ["Manifest", "Weights", "encoder_of", "read_tensors", "save_weights", "shipped_weights"]
 
 _TENSORS = "weights.safetensors"
 _MANIFEST = "manifest.json"
@@ -136,7 +136,7 @@ class Weights:
                 f"{taxonomy.fingerprint[:12]}; give the taxonomy of the weights, or train with this one"
             )
             raise WeightsError(message)
-        found = _encoder_for(manifest, encoder, folder)
+        found = encoder_of(manifest, encoder, folder)
         return cls(_network(found, manifest, folder), found.tokenizer(), found, manifest, taxonomy)
 
 
@@ -157,7 +157,17 @@ def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -
     (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
 
 
-def _encoder_for(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+    """Find the encoder that weights were trained on.
+
+    Args:
+        manifest: The weights'.
+        name: Where the encoder is, if not where the manifest says.
+        folder: Where the weights are, for messages.
+
+    Raises:
+        WeightsError: It cannot be found, or is another one.
+    """
     encoder = Encoder.find(manifest.encoder if name is None else name)
     if encoder.sha256 != manifest.encoder_sha256:
         message = (
@@ -173,7 +183,7 @@ def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwo
     from demur.model.network import RefusalNetwork
 
     network = RefusalNetwork(encoder.network(), len(manifest.categories))
-    tensors = _read_tensors(folder / _TENSORS, manifest)
+    tensors = read_tensors(folder, manifest)
     try:
         network.load_trained(tensors, scale=manifest.low_rank_scale)
     except KeyError as error:
@@ -185,9 +195,15 @@ def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwo
     return network.eval()
 
 
-def _read_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+def read_tensors(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
+    """Read the tensors of a weights folder, by name.
+
+    Raises:
+        WeightsError: They are missing, or not those of the manifest.
+    """
     from safetensors.torch import load_file
 
+    path = folder / _TENSORS
     if not path.is_file():
         message = f"no file {str(path)!r} beside its manifest; restore it or train again"
         raise WeightsError(message)

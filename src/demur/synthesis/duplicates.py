@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from demur.data.label_fields import conversation_of, label_lines
 from demur.data.labelled import labelled_files
 from demur.errors import RowError, SourceError
+from demur.synthesis.near_duplicates import NearDuplicates
 from demur.synthesis.wording import tokens
 
 if TYPE_CHECKING:
@@ -17,52 +18,21 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation
 
-__all__ = ["DuplicateIndex", "ExactDuplicates", "Seen", "open_index", "read_seen"]
+__all__ = ["Seen", "read_seen"]
 
 # "I'm sorry, I can't help with that." answers many a request: short replies are alike by nature.
 _FEWEST_REPLY_WORDS = 12
 
 
-class DuplicateIndex(Protocol):
-    """Find texts that are like a text."""
-
-    def add(self, key: str, text: str) -> None:
-        """Take a text under a name."""
-        ...
-
-    def find(self, text: str) -> list[tuple[str, float]]:
-        """Return the names of texts that are like a text, with their likeness from 0 to 1."""
-        ...
-
-
-class ExactDuplicates:
-    """Find texts of the same words, whatever their case, marks and spaces."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._keys: dict[tuple[str, ...], str] = {}
-
-    def add(self, key: str, text: str) -> None:
-        """Take a text under a name; of equal texts, the first keeps its name."""
-        self._keys.setdefault(tuple(tokens(text)), key)
-
-    def find(self, text: str) -> list[tuple[str, float]]:
-        """Return the name of the text of the same words, or nothing."""
-        key = self._keys.get(tuple(tokens(text)))
-        return [] if key is None else [(key, 1.0)]
-
-
-def open_index() -> DuplicateIndex:
-    """Return an empty index of the kind that synthesis compares with."""
-    return ExactDuplicates()
-
-
 class Seen:
-    """Know rows by what is asked in them, and by their replies where these are long enough to be anybody's own."""
+    """Know rows by what is asked in them, and by their replies where these are long enough to be anybody's own.
+
+    A row that nearly repeats one, by the Jaccard index of `NearDuplicates`, repeats it.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._requests, self._replies = open_index(), open_index()
+        self._requests, self._replies = NearDuplicates(), NearDuplicates()
         self._hash = hashlib.sha256()
 
     @property
