@@ -164,7 +164,7 @@ def _table(judged: Sequence[Judged], keys: Sequence[str]) -> pa.Table:
 
 
 def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
-    item, verdict = judged
+    item, verdict = judged.item, judged.verdict
     evidence = verdict.evidence
     kinds: Sequence[float | None] = verdict.category_probabilities or (None,) * len(keys)
     return {

@@ -63,7 +63,7 @@ class Pairs:
     def of(cls, judged: Iterable[Judged]) -> Self:
         """Count the pairs whose two replies are both among these."""
         replies: dict[tuple[int, int], dict[str, bool]] = {}
-        for item, verdict in judged:
+        for item, verdict, _ in judged:
             if isinstance(item, Conversation) and item.side is not None and verdict.is_scored:
                 replies.setdefault((item.row_id, item.turn), {})[item.side] = verdict.is_refusal
         whole = [one for one in replies.values() if {"chosen", "rejected"} <= one.keys()]
