@@ -102,6 +102,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     evidence: bool = True,
     policy: str | None = None,
     coverage: Coverage = "auto",
+    dedup: bool = True,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -131,6 +132,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             own, or else `standard`.
         coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999, of the shipped
             analyzer; `auto` for 0.9 where its weights can state one, None for no sets. Another labeler states its own.
+        dedup: Whether identical conversations are judged once across the whole run, each counting as often as it is
+            there; a labeler that does not say of itself that it judges the text alone judges each one.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
@@ -157,7 +160,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
-        strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
+        dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
     )  # fmt: skip
     if out is not None:
         from demur.report import write_reports

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from demur.cli.auditing import (
+    Dedup,
     Fields,
     Layout,
     Limit,
@@ -65,6 +66,7 @@ def audit(
     evidence: Annotated[
         bool, typer.Option(help="Find the sentence that carries each refusal: one more pass over their sentences.")
     ] = True,
+    dedup: Dedup = True,
     strict: Strict = False,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -88,7 +90,7 @@ def audit(
     with audit_bar(console) as progress:
         found = run(
             source, labeler=analyzer, out=out, limit=limit, layout=layout, fields=fields, turns=turns.value,
-            strict=strict, resume=resume, overwrite=overwrite, progress=show_progress(progress),
+            dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=show_progress(progress),
             on_layout=show_layouts(console),
         )  # fmt: skip
     print_summary(found, out)

@@ -36,6 +36,8 @@ _WINDOW = 512
 class Analyzer:
     """Give verdicts with a gate and a category head on one small encoder."""
 
+    judges_text_alone = True
+
     def __init__(
         self,
         weights: Weights,

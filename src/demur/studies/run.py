@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.sources import BrokenRow
 from demur.stats.prevalence import OperatingPoint
 from demur.studies.inputs import chunks
+from demur.studies.judging import Judging
 from demur.studies.progress import Meter
 from demur.studies.summary import summary
 from demur.studies.tally import Judged, Tally
 from demur.studies.writing import read_object, write_json
-from demur.verdict import Policy, Thresholds, Verdict
+from demur.verdict import Policy, Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import Input, Item
@@ -35,15 +37,27 @@ def chunk_size(labeler: Labeler) -> int:
     return size if isinstance(size, int) else CHUNK
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Go through the source once."""
+    """Go through the source once.
+
+    Attributes:
+        opened: What is audited.
+        labeler: Who judges.
+        taxonomy: What the verdicts are in.
+        folder: Where the results go.
+        policy: What counts as a refusal.
+        is_once: Whether each text is judged once, however often it comes.
+        strict: Whether a row that cannot be read stops it all.
+        progress: Told how far it has come.
+    """
 
     opened: Input
     labeler: Labeler
     taxonomy: Taxonomy
     folder: AuditFolder
     policy: Policy
+    is_once: bool
     strict: bool
     progress: Callable[[Progress], None] | None
 
@@ -54,14 +68,16 @@ class Run:
         for stored in shards.tallies():
             tally, finished = tally + stored, finished + 1
         meter = Meter(self.opened, self.progress, tally.composition)
-        for number, chunk in enumerate(chunks(self._items(), chunk_size(self.labeler))):
-            meter.begin(len(chunk))
-            if number < finished:
-                continue
-            judged = list(self._judge(chunk, meter))
-            of_chunk = Tally.of(judged, self.taxonomy, threshold=self._threshold)
-            shards.write(number, judged, of_chunk)
-            tally += of_chunk
+        with self.folder.repeats(finished) if self.is_once else nullcontext() as repeats:
+            judging = Judging(self.labeler, self.policy, repeats)
+            for number, chunk in enumerate(chunks(self._items(), chunk_size(self.labeler))):
+                meter.begin(len(chunk))
+                if number < finished:
+                    continue
+                judged = list(_counted(judging.judge(number, chunk), meter))
+                of_chunk = Tally.of(judged, self.taxonomy, threshold=self._threshold)
+                shards.write(number, judged, of_chunk)
+                tally += of_chunk
         self._finish(tally)
 
     @property
@@ -74,18 +90,6 @@ class Run:
             if self.strict and isinstance(item, BrokenRow):
                 raise item.error
             yield item
-
-    def _judge(self, chunk: Sequence[Item], meter: Meter) -> Iterator[Judged]:
-        """Label the conversations of a chunk, with the broken rows in their places."""
-        verdicts = self.labeler.label([item for item in chunk if not isinstance(item, BrokenRow)])
-        for item in chunk:
-            verdict = Verdict.unscored(item.error.reason) if isinstance(item, BrokenRow) else next(verdicts, None)
-            if verdict is None:
-                message = f"labeler {self.labeler.name!r} gave too few verdicts; it must give one for each conversation"
-                raise ValueError(message)
-            counted = verdict.under(self.policy)
-            meter.count(counted)
-            yield Judged(item, counted)
 
     def _finish(self, tally: Tally) -> None:
         """Put the results in place; composition.json comes last, so that it stands for all of them."""
@@ -103,3 +107,10 @@ class Run:
             return None
         found = find(self._threshold)
         return found if isinstance(found, OperatingPoint) else None
+
+
+def _counted(judged: Iterator[Judged], meter: Meter) -> Iterator[Judged]:
+    """Pass verdicts on, and tell of each."""
+    for one in judged:
+        meter.count(one.verdict)
+        yield one
