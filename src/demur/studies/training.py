@@ -10,10 +10,11 @@ import torch
 
 from demur.errors import OutputError, TrainingError
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
-from demur.studies.held_out import calibrate, held_out_kinds, held_out_probabilities, thresholds
+from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -133,6 +134,7 @@ def _train(
     tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
     merged = _merged(tensors, encoder, taxonomy, settings)
     calibration = calibrate(merged, tuning, tokenizer=tokenizer)
+    shortened = {window: lesson.shortened(tokenizer, window) for window in FIRST_WINDOWS if window < settings.window}
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
@@ -144,6 +146,7 @@ def _train(
         calibration=calibration,
         held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
         held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
+        first_look=first_look(merged, tuning, shortened, tokenizer=tokenizer),
         training={**_record(lesson, history), **recorded},
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
