@@ -46,8 +46,8 @@ class Shelf:
         self.asked: list[str] = []
         self.there: set[str] = set()
         self.lines: list[str] = []
-        self._monkeypatch = monkeypatch
-        monkeypatch.setattr(choice, "MAKERS", {kind: Maker(kind, open_named) for kind in MAKERS})
+        self._makers = {kind: Maker(kind, open_named) for kind in MAKERS}
+        monkeypatch.setattr(choice, "MAKERS", self._makers)
         monkeypatch.setattr(choice, "find_built", self._find)
         monkeypatch.setattr(choice, "built", self._build)
         monkeypatch.setattr(choice, "has_bf16", lambda: False)
@@ -65,9 +65,7 @@ class Shelf:
 
     def uninstall(self, kind: str) -> None:
         """Let a kind need a package that nobody has."""
-        makers = dict(choice.MAKERS)
-        makers[kind] = replace(makers[kind], packages=("no_such_package",))
-        self._monkeypatch.setattr(choice, "MAKERS", makers)
+        self._makers[kind] = replace(self._makers[kind], packages=("no_such_package",))
 
     def _find(self, maker: Maker, weights: Weights) -> Built | None:
         return self._build(maker, weights) if maker.kind in self.there else None

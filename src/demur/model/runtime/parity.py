@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from demur.verdict import main_kind
+from demur.kinds import main_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
