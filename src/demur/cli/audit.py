@@ -108,9 +108,10 @@ def _runtime(
     if engine is EngineName.auto and not exact:
         recorded = None if resumed is None else AuditFolder(resumed).engine
         if recorded is not None:
-            return Runtime(EngineName.recorded(recorded), workers)
+            return Runtime(EngineName.recorded(recorded), workers, first_look=True)
         is_short = limit is not None and limit < FEW_TEXTS
-        return Runtime(engine, workers, limit if is_short else rows_up_to(source, FEW_TEXTS))
+        n_texts = limit if is_short else rows_up_to(source, FEW_TEXTS)
+        return Runtime(engine, workers, n_texts, first_look=True)
     return Runtime.of(engine, workers, exact=exact)
 
 

@@ -97,7 +97,9 @@ EngineOption = Annotated[
         "but torch are built at first use, in a minute or so; auto builds none for less than 1,000 rows.",
     ),
 ]
-Exact = Annotated[bool, typer.Option("--exact", help="Judge in fp32, with torch.")]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Judge in fp32, with torch, and read every reply in full: no first look.")
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", min=1, help="Cores to use; by default all that this process may use."),
@@ -112,19 +114,21 @@ class Runtime:
         engine: What was asked for.
         n_threads: Cores to use; None for all that this process may use.
         n_texts: How many texts there are, where that is known.
+        first_look: Whether long replies that clearly do not refuse are settled in a short window.
     """
 
     engine: EngineName = EngineName.torch
     n_threads: int | None = None
     n_texts: int | None = None
+    first_look: bool = False
 
     @classmethod
     def of(cls, engine: EngineName, workers: int | None, *, exact: bool, n_texts: int | None = None) -> Self:
         """Read the options, of which `--exact` goes with no other engine than torch."""
         if exact and engine not in (EngineName.auto, EngineName.torch):
-            message = f"--exact judges in fp32, with torch; leave it out, or --engine {engine}"
+            message = f"--exact judges in fp32, with torch, in one look; leave it out, or --engine {engine}"
             raise typer.BadParameter(message, param_hint="--exact")
-        return cls(EngineName.torch if exact else engine, workers, n_texts)
+        return cls(EngineName.torch if exact else engine, workers, n_texts, first_look=not exact)
 
 
 def open_analyzer(
@@ -161,7 +165,9 @@ def open_analyzer(
         n_texts=runtime.n_texts,
         say=lambda line: say(console, line),
     )
-    analyzer = Analyzer(loaded, engine=engine, evidence=evidence, policy=policy, coverage=stated)
+    analyzer = Analyzer(
+        loaded, engine=engine, first_look=runtime.first_look, evidence=evidence, policy=policy, coverage=stated
+    )
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
     return analyzer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +12,8 @@ from demur.data.rendering import Renderer
 from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
 from demur.model.engine_names import EngineName
-from demur.model.runtime import Engine, TorchEngine, infer
+from demur.model.first_look import judged_in_looks
+from demur.model.runtime import Engine, TorchEngine, infer, windowed
 from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
 from demur.stats.conformal import DEFAULT_COVERAGE, CategorySets, require_coverage
@@ -44,6 +45,7 @@ class Analyzer:
         *,
         thresholds: Thresholds | None = None,
         engine: Engine | None = None,
+        first_look: bool = False,
         evidence: bool = False,
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
@@ -54,6 +56,8 @@ class Analyzer:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             engine: What runs the network; None for torch in fp32.
+            first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
+                say which.
             evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
@@ -69,13 +73,14 @@ class Analyzer:
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        self._first = weights.manifest.first_look if first_look else None
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
         self.category_sets = _category_sets(weights.manifest.held_out_kinds, coverage)
 
     @classmethod
-    def load(
+    def load(  # noqa: PLR0913  # each is a choice of its own, and most are left out
         cls,
         weights: str | Path | None = None,
         *,
@@ -86,6 +91,7 @@ class Analyzer:
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
         engine: str = EngineName.torch,
+        first_look: bool = False,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
 
@@ -99,6 +105,7 @@ class Analyzer:
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
             engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
                 that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or so.
+            first_look: Whether long replies that clearly do not refuse are settled in a short window.
 
         Raises:
             ValueError: There is no such policy, or no such coverage can be stated.
@@ -112,7 +119,10 @@ class Analyzer:
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
         opened = None if engine == EngineName.torch else open_engine(engine, loaded)
-        return cls(loaded, thresholds=thresholds, engine=opened, evidence=evidence, policy=policy, coverage=coverage)
+        return cls(
+            loaded, thresholds=thresholds, engine=opened, first_look=first_look,
+            evidence=evidence, policy=policy, coverage=coverage,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -120,7 +130,7 @@ class Analyzer:
         return "demur"
 
     def describe(self) -> dict[str, Any]:
-        """Return what identifies this analyzer: weights, encoder, engine, window, evidence."""
+        """Return what identifies this analyzer: weights, encoder, engine, windows, evidence."""
         return {
             "name": self.name,
             "weights_sha256": self._manifest.tensors_sha256,
@@ -128,6 +138,7 @@ class Analyzer:
             "encoder_sha256": self._encoder.sha256,
             "engine": self._engine.name,
             "max_tokens": self._manifest.max_tokens,
+            "first_look": None if self._first is None else asdict(self._first),
             "evidence": self._with_evidence,
         }
 
@@ -166,17 +177,31 @@ class Analyzer:
 
     def _judge(self, conversations: Sequence[Conversation]) -> list[Verdict]:
         verdicts = [Verdict.unscored("empty_reply")] * len(conversations)
-        judged = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
-        if not judged:
+        present = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
+        if not present:
             return verdicts
-        found = self._infer([conversations[i] for i in judged])
+        found = self._look([conversations[i] for i in present])
         least = None if self.category_sets is None else self.category_sets.least
-        for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
+        for i, refusal, partial, kinds in zip(present, found.refusal, found.partial, found.kinds, strict=True):
             verdicts[i] = decide(
                 refusal, partial, kinds,
                 taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy, least=least,
             )  # fmt: skip
         return self._explained(conversations, verdicts) if self._with_evidence else verdicts
+
+    def _look(self, conversations: Sequence[Conversation]) -> Probabilities:
+        first = self._first
+        if first is None:
+            return self._infer(conversations)
+        texts = self._renderer.texts(conversations)
+        renderer = Renderer(self._tokenizer, max_tokens=first.tokens)
+
+        def shortened(places: Sequence[int]) -> list[list[int]]:
+            short = renderer.texts([conversations[i] for i in places])
+            return windowed(short, tokenizer=self._tokenizer, max_tokens=first.tokens)
+
+        tokens = windowed(texts, tokenizer=self._tokenizer, max_tokens=self._manifest.max_tokens)
+        return judged_in_looks(tokens, shortened, self._engine, first)
 
     def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
         texts = self._renderer.texts(conversations)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from demur.errors import WeightsError
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.first_look import FirstLook  # noqa: TC001  # pydantic reads the annotation
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Manifest(BaseModel):
             `compliance`.
         held_out_kinds: Probabilities of the true main kinds of such rows that refuse, given that they do, rising; what
             sets of kinds are calibrated on. None in weights of before there were such sets.
+        first_look: Which texts are settled at a first look through a short window; None where none was fitted.
         training: How the weights were made: data files with digests and counts, settings, history.
         tensors_sha256: Digest of `weights.safetensors`.
     """
@@ -64,6 +66,7 @@ class Manifest(BaseModel):
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]
     held_out_kinds: list[Annotated[float, Field(ge=0, le=1)]] | None = None
+    first_look: FirstLook | None = None
     training: dict[str, Any]
     tensors_sha256: str = ""
 

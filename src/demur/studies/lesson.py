@@ -77,6 +77,11 @@ class Lesson:
         )
         return cls(recipe, mixture, seen)
 
+    def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
+        """Return the texts of those tuning rows that become examples, rendered into a smaller window."""
+        rows = [row.conversation for row in self.parts.tuning if row.is_refusal is not None]
+        return Renderer(tokenizer, max_tokens=max_tokens).texts(rows)
+
     def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
         """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
         settings, balance = self.recipe.settings, self.recipe.balance

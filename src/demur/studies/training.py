@@ -10,11 +10,12 @@ import torch
 
 from demur.errors import OutputError, TrainingError
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
 from demur.studies.continuation import begun, parting, warn_of_forgetting
-from demur.studies.held_out import calibrate, held_out_kinds, held_out_probabilities, thresholds
+from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -150,6 +151,8 @@ def _train(
     merged = _merged(tensors, encoder, taxonomy, settings)
     kept = beginning.manifest if beginning is not None and lesson.parts.is_thin else None
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
+    windows = [] if kept else [window for window in FIRST_WINDOWS if window < settings.window]
+    shortened = {window: lesson.shortened(tokenizer, window) for window in windows}
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
@@ -161,6 +164,7 @@ def _train(
         calibration=calibration,
         held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
         held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
+        first_look=first_look(merged, tuning, shortened, tokenizer=tokenizer),
         training={**_record(lesson, history), **recorded, **begun(beginning, lesson, taxonomy)},
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
