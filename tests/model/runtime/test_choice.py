@@ -63,6 +63,14 @@ class Shelf:
         """Return the name of the engine that is opened, and keep what is said."""
         return open_engine(name, weights, n_texts=n_texts, say=self.lines.append).name
 
+    def damage(self, kind: str) -> None:
+        """Take a file away from what was built."""
+
+        def fail(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Named:
+            raise FileNotFoundError((network, folder, name, n_threads) and "no model.onnx")
+
+        self._makers[kind] = replace(self._makers[kind], open=fail)
+
     def uninstall(self, kind: str) -> None:
         """Let a kind need a package that nobody has."""
         self._makers[kind] = replace(self._makers[kind], packages=("no_such_package",))
@@ -161,6 +169,14 @@ def test_an_engine_that_is_named_and_cannot_be_taken_is_an_error(shelf: Shelf, l
         shelf.opens("openvino", loaded_weights)
     with pytest.raises(EngineError, match=r"no engine 'cuda'; there are auto, torch, torch-bf16, onnx, openvino"):
         shelf.opens("cuda", loaded_weights)
+
+
+def test_a_damaged_build_is_named_with_what_repairs_it(shelf: Shelf, loaded_weights: Weights) -> None:
+    """Not a library's own error."""
+    shelf.holds("onnx", 4)
+    shelf.damage("onnx")
+    with pytest.raises(EngineError, match=r"'onnx-int8' cannot be opened: no model.onnx; remove '.*' to build"):
+        shelf.opens("onnx", loaded_weights)
 
 
 def test_torch_is_opened_without_looking_for_others(shelf: Shelf, loaded_weights: Weights) -> None:

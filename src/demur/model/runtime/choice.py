@@ -40,7 +40,8 @@ def open_engine(
         say: Told what is built and what was chosen, a line each; nothing of torch in fp32 where that was asked for.
 
     Raises:
-        EngineError: There is no such engine, a package is missing, or the engine does not decide as fp32 does.
+        EngineError: There is no such engine, a package is missing, the engine cannot be built or opened, or it does not
+            decide as fp32 does.
     """
     if name == EngineName.auto:
         is_short = n_texts is not None and n_texts < FEW_TEXTS
@@ -106,6 +107,13 @@ def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[
 
 
 def _opened(found: Built, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Engine:
-    engine = MAKERS[found.kind].open(weights.network, found.folder, name=found.name, n_threads=n_threads)
+    try:
+        engine = MAKERS[found.kind].open(weights.network, found.folder, name=found.name, n_threads=n_threads)
+    except Exception as error:  # each library has its own
+        folder = str(found.folder)
+        message = (
+            f"engine {found.name!r} cannot be opened from {folder!r}: {error}; remove that folder to build it anew"
+        )
+        raise EngineError(message) from error
     say(f"engine: {engine.name}, {found.speedup:.1f} times the speed of fp32; {found.parity}")
     return engine
