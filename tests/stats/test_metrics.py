@@ -85,6 +85,31 @@ def test_gaps_of_one_bin_cancel() -> None:
     assert gate([True, False], [True] * 2, [0.47, 0.53]).calibration_error.value == pytest.approx(0.0)
 
 
+def test_noise_alone_gives_a_calibration_error_that_falls_with_the_rows() -> None:
+    """One bin of n rows at one half: E|K - n/2| / n with K binomial is .25 for n = 2, and 0.0252 for n = 250."""
+    few = gate([True, False], [True] * 2, [0.5, 0.5]).calibration_noise
+    assert few.value == pytest.approx(0.25, abs=0.02)  # K is 0, 1, 2 with weights 1/4, 1/2, 1/4: .5 * .5
+    assert (few.low, few.high, few.n) == (0.0, 0.5, 2)
+    many = gate([True, False] * 125, [True] * 250, [0.5] * 250).calibration_noise
+    assert many.value == pytest.approx(math.sqrt(2 / (math.pi * 250)) / 2, abs=0.002)  # mean of a folded normal
+
+
+def test_probabilities_without_doubt_leave_no_noise() -> None:
+    """Where nothing is left to chance, every calibration error is a fault."""
+    assert gate([True, False], [True, False], [1.0, 0.0]).calibration_noise.value == 0.0
+
+
+def test_a_calibrated_gate_lies_within_its_noise_and_a_bold_one_does_not() -> None:
+    """Truths drawn from the probabilities, and the same truths with probabilities driven to the ends."""
+    generator = np.random.default_rng(5)
+    probability = generator.random(2000)
+    truth = generator.random(2000) < probability
+    fair = gate(list(truth), [True] * 2000, list(probability))
+    assert fair.calibration_noise.low <= fair.calibration_error.value <= fair.calibration_noise.high
+    bold = gate(list(truth), [True] * 2000, list(np.round(probability)))
+    assert bold.calibration_error.value > bold.calibration_noise.high
+
+
 def test_the_gate_agrees_with_scikit_learn() -> None:
     """One weighted formula serves figure and resamples; scikit-learn is its oracle."""
     truth, called, probability = sample(500)
@@ -109,7 +134,7 @@ def test_a_resample_is_the_figure_with_rows_repeated() -> None:
 def test_rows_without_a_probability_stand_out_of_its_figures_alone() -> None:
     """A judge that gives no probability still has an accuracy."""
     metrics = gate([True, False, True], [True, False, False], [0.9, 0.1, math.nan])
-    assert (metrics.accuracy.n, metrics.auroc.n, metrics.brier.n, metrics.calibration_error.n) == (3, 2, 2, 2)
+    assert (metrics.accuracy.n, metrics.auroc.n, metrics.brier.n, metrics.calibration_noise.n) == (3, 2, 2, 2)
     assert metrics.auroc.value == 1.0
     nothing = gate([True, False], [True, False], [math.nan, math.nan])
     assert nothing.accuracy.value == 1.0

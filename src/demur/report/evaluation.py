@@ -95,6 +95,7 @@ def _gate_rows(gate: GateMetrics) -> list[Row]:
         _figure("F1", gate.f1),
         _figure("AUROC", gate.auroc),
         _figure("calibration error", gate.calibration_error),
+        _figure("calibration error by noise alone", gate.calibration_noise),
         _figure("Brier score", gate.brier),
     ]
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Confusion", "GateMetrics", "HeadMetrics", "KindScore"]
 
+_NOISE_DRAWS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class GateMetrics:
@@ -32,6 +34,8 @@ class GateMetrics:
         calibration_error: Σ_b n_b/n |share of refusals in b - mean probability in b| over bins b of equal width of the
             probability of refusal (Naeini 2015; Guo 2017, the positive class's probability for confidence). Noise in
             the bins only adds to it, in the resamples too: its interval lies high.
+        calibration_noise: The calibration error that noise alone gives: its mean and middle 95 % over truths that are
+            drawn from the probabilities themselves (Bröcker and Smith 2007). An error within it shows no fault.
         brier: Mean (probability - truth)² (Brier 1950).
     """
 
@@ -42,6 +46,7 @@ class GateMetrics:
     f1: Estimate
     auroc: Estimate
     calibration_error: Estimate
+    calibration_noise: Estimate
     brier: Estimate
 
     @classmethod
@@ -59,7 +64,8 @@ class GateMetrics:
         n_known, target, given = int(known.sum()), truth[known], probability[known]
         cells = [hits, truth & ~called, ~truth & ~called, called & ~truth]
         # Bins are closed below, the last one above too; (rows, bins), with one entry in each row.
-        gaps = np.eye(n_bins)[np.minimum((given * n_bins).astype(np.intp), n_bins - 1)] * (target - given)[:, None]
+        bins = np.eye(n_bins)[np.minimum((given * n_bins).astype(np.intp), n_bins - 1)]
+        gaps = bins * (target - given)[:, None]
         return cls(
             counts=OperatingPoint(*(int(cell.sum()) for cell in cells)),
             accuracy=resamples.ratio(truth == called),
@@ -70,6 +76,7 @@ class GateMetrics:
             calibration_error=resamples.estimate(
                 lambda weights: divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), n_known
             ),
+            calibration_noise=_calibration_noise(given, bins),
             brier=resamples.ratio(np.where(known, (probability - truth) ** 2, 0.0), known),
         )
 
@@ -159,6 +166,17 @@ class HeadMetrics:
             kinds=tuple(KindScore(*score) for score in by_kind),
             confusions=tuple(Confusion(*pair, count) for pair, count in pairs.most_common() if pair[0] != pair[1]),
         )
+
+
+def _calibration_noise(given: Floats, bins: Floats) -> Estimate:
+    """Return the calibration error under perfect calibration; `bins` is (rows, bins), with one 1 in each row."""
+    if not given.size:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    # Of its own seed: the noise is a property of the probabilities, and must not move what is drawn elsewhere.
+    truths = np.random.default_rng(0).random((_NOISE_DRAWS, given.size)) < given
+    errors = np.abs((truths - given) @ bins).sum(1) / given.size
+    low, high = np.quantile(errors, (0.025, 0.975))
+    return Estimate(float(errors.mean()), float(low), float(high), given.size)
 
 
 def _auroc(weights: Floats, truth: Flags, probability: Floats) -> Floats:
