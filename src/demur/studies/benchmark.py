@@ -248,12 +248,12 @@ def _coefficients(ours: Codes, truth: Codes, rows: Flags, n_classes: int, study:
 def _right(question: Question, said: Said, truth: Said) -> Flags:
     """Return where an answer is that of the consensus, (rows,)."""
     if question == "gate":
-        return said.gate == truth.gate
-    return said.is_refusal & (said.kind == truth.kind)
+        return np.equal(said.gate, truth.gate)
+    return np.logical_and(said.is_refusal, np.equal(said.kind, truth.kind))
 
 
 def _is_known(question: Question, truth: Said) -> Flags:
-    return truth.is_answered if question == "gate" else truth.kind != MISSING
+    return truth.is_answered if question == "gate" else np.not_equal(truth.kind, MISSING)
 
 
 def _band(question: Question, one: _Measured, study: _Study) -> Band:
@@ -283,7 +283,7 @@ def _compared(entries: Sequence[Entry], measured: Sequence[_Measured], first: in
 
 def _versus(question: Question, one: _Measured, other: _Measured, study: _Study) -> Versus:
     truth = study.panel.consensus([one.place, other.place])
-    rows = one.said.is_answered & other.said.is_answered & _is_known(question, truth)
+    rows: Flags = np.logical_and(one.said.is_answered & other.said.is_answered, _is_known(question, truth))
     ours, theirs = (_right(question, each.said, truth)[rows] for each in (one, other))
     draw = study.draw(rows)
     f1 = f1_difference(truth.is_refusal[rows], one.said.is_refusal[rows], other.said.is_refusal[rows], draw)
