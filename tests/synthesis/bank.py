@@ -142,7 +142,7 @@ class Bank:
         if case == "long":
             messages[-1]["content"] = text(cell.language, 900, mark)
         if case == "foreign":
-            messages[-1]["content"] = "река камень лампа сад письмо зима мост утро " * 5
+            messages[-1]["content"] = "река " * (_bounds(cell, "reply")[0] + 8)
         if case == "private":
             messages[-2]["content"] += f" {KEY}"
         if case == "copied":
