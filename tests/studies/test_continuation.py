@@ -67,9 +67,6 @@ def test_a_new_kind_is_learnt_and_the_others_are_kept(
         for each in (Analyzer.load(tiny_weights), analyzer)
     )
     assert before == after == [row.labels[0] for row in held_out]
-    answers = [row.conversation for row in (*parts.tuning, *parts.measuring) if not row.is_refusal]
-    assert answers
-    assert {verdict.outcome for verdict in analyzer.label(answers)} == {"none"}
 
 
 def _conversation(row: dict[str, Any]) -> Conversation:

@@ -33,7 +33,7 @@ def warn_of_forgetting(beginning: Beginning | None, training: Sequence[Example],
     """Warn of kinds that the beginning knows, and no training row is of."""
     if beginning is None:
         return
-    taught = np.sum([row.kinds for row in training if row.kinds is not None] or [[0.0] * len(taxonomy)], axis=0)
+    taught = np.sum([row.kinds or (0.0,) * len(taxonomy) for row in training], axis=0)
     added = beginning.added(taxonomy)
     idle = [key for key, mass in zip(taxonomy.keys, taught, strict=True) if mass == 0 and key not in added]
     if idle:

@@ -281,7 +281,7 @@ def _with_courtesies(
         return conversation
     place = sides[rng.integers(len(sides))]
     courtesies = of_reply if place == len(conversation.turns) - 1 else of_request
-    courtesy = courtesies[rng.integers(len(courtesies))]
+    courtesy = courtesies[int(rng.integers(len(courtesies)))]
     text = conversation.turns[place].content
     return _with_turn(conversation, place, courtesy + text.lstrip() if is_before else text.rstrip() + courtesy)
 
