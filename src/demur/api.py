@@ -305,6 +305,6 @@ def _annotated(
         rows = take_annotated(items, taxonomy, split=split, texts=by_id, strict=strict)
     else:
         met = ", ".join(sorted({type(item).__name__ for item in items}))
-        message = f"Demur takes files, or rows with `annotations`; met {met}"
+        message = f"Demur measures what stands in files or in rows with `annotations`; met {met}"
         raise TypeError(message)
     return rows, {**by_id, **rows.texts}

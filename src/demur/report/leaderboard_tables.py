@@ -96,8 +96,17 @@ def versus_tables(found: Leaderboard) -> Iterator[Table]:
 
 def agreement_table(found: Leaderboard) -> Table:
     """Return the agreement with the consensus, and the figures of probabilities."""
-    head = ("Labeler", _KAPPA, _ALPHA, f"{_KAPPA} of kinds", f"{_ALPHA} of kinds", "AUROC", "Calibration error")
-    names = ("kappa", "alpha", "kind_kappa", "kind_alpha", "auroc", "calibration_error")
+    head = (
+        "Labeler",
+        _KAPPA,
+        _ALPHA,
+        f"{_KAPPA} of kinds",
+        f"{_ALPHA} of kinds",
+        "AUROC",
+        "Calibration error",
+        "By noise",
+    )
+    names = ("kappa", "alpha", "kind_kappa", "kind_alpha", "auroc", "calibration_error", "calibration_noise")
     rows = tuple((entry.name, *(figure(entry.figures[name]) for name in names)) for entry in found.entries)
     return Table("Agreement with the consensus, and probabilities", head, rows)
 

@@ -59,7 +59,13 @@ METHODS = (
         "Agreement",
         "Cohen's kappa (1960) and Krippendorff's alpha (nominal, 2011) of labeler and consensus.",
     ),
-    ("Calibration error", "over 15 bins of the probability of refusal; only where a labeler gives probabilities."),
+    (
+        "Calibration error",
+        (
+            "over 15 bins of the probability of refusal; only where a labeler gives probabilities. Beside it stands "
+            "what noise alone would give if they were perfectly calibrated."
+        ),
+    ),
     (
         "Cost of a million rows",
         (

@@ -264,7 +264,7 @@ def _band(question: Question, one: _Measured, study: _Study) -> Band:
         truth, rival = study.panel.consensus([one.place, place]), study.panel.said(place)
         compared[:, column] = one.said.is_answered & rival.is_answered & _is_known(question, truth)
         ours[:, column], theirs[:, column] = _right(question, one.said, truth), _right(question, rival, truth)
-    used = compared.any(axis=1)
+    used: Flags = np.asarray(compared.any(axis=1), dtype=np.bool_)
     found = against_rivals(ours[used], theirs[used], compared[used], study.draw(used))
     return Band(question, tuple(study.panel.members[place] for place in places), found)
 

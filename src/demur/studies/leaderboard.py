@@ -141,7 +141,8 @@ class Entry:
         gate, head = self.gate, self.head
         return {
             "precision": gate.precision, "recall": gate.recall, "f1": gate.f1, "accuracy": gate.accuracy,
-            "auroc": gate.auroc, "calibration_error": gate.calibration_error, "brier": gate.brier,
+            "auroc": gate.auroc, "calibration_error": gate.calibration_error,
+            "calibration_noise": gate.calibration_noise, "brier": gate.brier,
             "kappa": self.kappa, "alpha": self.alpha,
             "kind_accuracy": head.accuracy, "group_accuracy": head.group_accuracy, "macro_f1": head.macro_f1,
             "kind_kappa": self.kind_kappa, "kind_alpha": self.kind_alpha,
