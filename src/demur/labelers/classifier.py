@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Analyzer"]
 
+# Tokens of the window that evidence is looked for in: a sentence, and the ends of the request. On 600 replies of hh-rlhf, of
+# which 109 refuse, the same sentence was found as in 512 tokens for 106, with 63 % of the work.
+_EVIDENCE_TOKENS = 96
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512
 
@@ -52,7 +55,7 @@ class Analyzer:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             engine: What runs the network; None for torch.
-            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            evidence: Whether each refusal gets the sentence that carries it, which costs a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
                 where the weights can state one and no sets where they cannot; None for no sets.
@@ -67,6 +70,8 @@ class Analyzer:
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
+        self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
@@ -91,7 +96,7 @@ class Analyzer:
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
-            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            evidence: Whether each refusal gets the sentence that carries it, which costs a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
 
@@ -162,7 +167,7 @@ class Analyzer:
         judged = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
         if not judged:
             return verdicts
-        found = self._infer([conversations[i] for i in judged])
+        found = self._infer([conversations[i] for i in judged], self._renderer)
         least = None if self.category_sets is None else self.category_sets.least
         for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
             verdicts[i] = decide(
@@ -171,8 +176,8 @@ class Analyzer:
             )  # fmt: skip
         return self._explained(conversations, verdicts) if self._with_evidence else verdicts
 
-    def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
-        texts = self._renderer.texts(conversations)
+    def _infer(self, conversations: Sequence[Conversation], renderer: Renderer) -> Probabilities:
+        texts = renderer.texts(conversations)
         return infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
 
     def _explained(self, conversations: Sequence[Conversation], verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -181,7 +186,7 @@ class Analyzer:
         found = evidence_of(
             [conversations[i] for i in refusals],
             [verdicts[i].refusal_probability for i in refusals],
-            lambda reduced: self._infer(reduced).refusal.tolist(),
+            lambda reduced: self._infer(reduced, self._brief_renderer).refusal.tolist(),
         )
         explained = list(verdicts)
         for i, evidence in zip(refusals, found, strict=True):
