@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from transformers import BertModel
 
-    from demur.model.bert import Bert
     from demur.model.encoders import Encoder
     from demur.model.targets import Example
 
@@ -33,7 +33,7 @@ _MAX_ITERATIONS = 5_000
 class FrozenEngine:
     """Run a frozen encoder, and three logistic regressions on [CLS]: gate, partial, kinds."""
 
-    def __init__(self, encoder: Bert, gate: _Logistic, partial: _Logistic, kinds: _Logistic) -> None:
+    def __init__(self, encoder: BertModel, gate: _Logistic, partial: _Logistic, kinds: _Logistic) -> None:
         """Take an encoder and what was fitted on it; `fit` is the usual door."""
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         network: nn.Module = encoder

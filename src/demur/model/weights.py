@@ -172,7 +172,7 @@ def _encoder_for(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
 def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:
     from demur.model.network import RefusalNetwork
 
-    network = RefusalNetwork(encoder.network(), len(manifest.categories))
+    network = RefusalNetwork(encoder.lean_network(), len(manifest.categories))
     tensors = _read_tensors(folder / _TENSORS, manifest)
     try:
         network.load_trained(tensors, scale=manifest.low_rank_scale)
