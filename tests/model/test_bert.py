@@ -55,7 +55,10 @@ def test_no_tensor_is_left_to_chance(tiny_encoder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"hidden_act": "swiglu"}, "hidden_act is 'swiglu'"), ({"position_embedding_type": "rotary"}, "must be 'absolute'")],
+    [
+        ({"hidden_act": "swiglu"}, "hidden_act is 'swiglu'"),
+        ({"position_embedding_type": "rotary"}, "must be 'absolute'"),
+    ],
 )
 def test_another_kind_of_encoder_is_refused(
     tiny_encoder: Path, tmp_path: Path, change: dict[str, str], message: str
