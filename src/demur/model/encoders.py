@@ -148,8 +148,6 @@ class Encoder:
         Raises:
             WeightsError: As for `network`, or the configuration asks for what only `network` can give.
         """
-        import torch
-
         from demur.model.bert import Bert, BertShape
 
         path = self.folder / "config.json"
@@ -158,10 +156,7 @@ class Encoder:
         except (ValueError, TypeError) as error:
             message = f"{path}: {error}"
             raise WeightsError(message) from error
-        # All tensors are about to be loaded: on no device, none is drawn at random first.
-        with torch.device("meta"):
-            bert = Bert(shape)
-        return self._filled(bert)
+        return self._filled(Bert(shape))
 
     def _filled(self, bert: _Network) -> _Network:
         """Load the encoder's tensors."""
@@ -174,10 +169,9 @@ class Encoder:
         except SafetensorError as error:
             message = f"{path} is damaged ({error}); fetch the encoder again"
             raise WeightsError(message) from error
-        named = {key.removeprefix("bert."): tensor.float() for key, tensor in tensors.items()}
-        is_bare = next(bert.parameters()).is_meta
+        named = {key.removeprefix("bert."): tensor for key, tensor in tensors.items()}
         try:
-            missing = bert.load_state_dict(named, strict=False, assign=is_bare).missing_keys
+            missing = bert.load_state_dict(named, strict=False).missing_keys
         except RuntimeError as error:  # shapes that differ
             message = f"{path} does not fit {self.folder / 'config.json'}: {error}"
             raise WeightsError(message) from error

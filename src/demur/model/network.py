@@ -11,8 +11,6 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from transformers import BertModel
 
-    from demur.model.bert import Bert
-
 __all__ = [
     "GATE_LABELS",
     "Logits",
@@ -70,7 +68,7 @@ class RefusalNetwork(nn.Module):
     P(partial | refusal), so that P(full) + P(partial) is the gate's own probability, and the gate still exports alone.
     """
 
-    def __init__(self, encoder: BertModel | Bert, n_categories: int) -> None:
+    def __init__(self, encoder: BertModel, n_categories: int) -> None:
         """Put fresh heads on an encoder without a pooling layer of its own."""
         super().__init__()
         width = encoder.config.hidden_size
