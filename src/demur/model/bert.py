@@ -123,7 +123,8 @@ def _empty(n: int, width: int) -> nn.Embedding:
 
     `torch.device("meta")` would draw none either, and imports a compiler to do so.
     """
-    return nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)  # type: ignore[no-untyped-call]
+    table: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)  # type: ignore[no-untyped-call]
+    return table
 
 
 class _Layers(nn.Module):
