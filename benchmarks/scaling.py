@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
+import datetime as dt
 import os
 import platform
 import subprocess
@@ -132,7 +132,7 @@ def main() -> None:
         audit_rows(Path(options.paths[0]), Path(options.paths[1]), options.labeler)
     else:
         found = _all_sizes(options)
-        today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+        today = dt.datetime.now(tz=dt.UTC).date().isoformat()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         print(f"Labeler `{options.labeler}`, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}")
         if options.csv is not None:

@@ -279,6 +279,30 @@ def test_the_score_of_a_sentence_is_the_gates_for_it_alone(loaded_weights: Weigh
     assert (evidence.start, evidence.end) in ((0, 16), (17, 44), (45, 53))
 
 
+class Noting(Fixed):
+    """Note how wide each batch is."""
+
+    def __init__(self, *answer: Any) -> None:
+        """Take the one answer."""
+        super().__init__(*answer)
+        self.widths: list[int] = []
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
+        """Note the width, and answer."""
+        self.widths.append(input_ids.shape[1])
+        return super().run(input_ids, attention_mask)
+
+
+def test_evidence_is_looked_for_in_a_short_window(loaded_weights: Weights) -> None:
+    """The reply is judged in 512 tokens, after a request of a thousand words; its sentences in 96."""
+    engine = Noting(0.9, 0.1, [1.0, *[0.0] * (len(loaded_weights.taxonomy) - 1)])
+    talk = Conversation.of("please tell me how " * 250, "Sorry. I cannot help. No good.")
+    assert one(Analyzer(loaded_weights, engine=engine, evidence=True), talk).evidence == Evidence(0, 6, 0.9)
+    assert loaded_weights.manifest.max_tokens == 512
+    assert engine.widths[0] > 480
+    assert 80 < max(engine.widths[1:]) <= 96
+
+
 def test_evidence_of_hostile_replies_points_into_them(loaded_weights: Weights) -> None:
     """Two megabytes, lone surrogates, nothing but emoji: every refusal has a span of its reply, in seconds."""
     replies = [

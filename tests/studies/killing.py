@@ -81,7 +81,7 @@ def main(rows: Path, folder: Path, seed: int, n: int) -> None:
     moments = random.Random(seed).sample(range(1, n_calls), n)
     killed = [start(folder / f"cut-{i}", moment) for i, moment in enumerate(moments)]
     resumed = [start(folder / f"cut-{i}") for i in range(n)]
-    print(json.dumps({"whole": codes, "killed": killed, "resumed": resumed}))
+    sys.stdout.write(json.dumps({"whole": codes, "killed": killed, "resumed": resumed}))
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def test_a_text_is_judged_where_it_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("labeler", "dedup"), [(Changing(), False), (Changing(is_alone=False), True)])
-def test_each_one_is_judged_where_texts_are_not_compared(labeler: Changing, dedup: bool, tmp_path: Path) -> None:  # noqa: FBT001
+def test_each_one_is_judged_where_texts_are_not_compared(labeler: Changing, dedup: bool, tmp_path: Path) -> None:
     """Because the caller, or the labeler, wants it so; how many repeat is then not known."""
     audit(TALKS, labeler=labeler, out=tmp_path, dedup=dedup)
     assert len(labeler.judged) == 11

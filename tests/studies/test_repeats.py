@@ -75,7 +75,7 @@ def test_texts_that_are_missing_or_damaged_are_no_ground_to_go_on_from(tmp_path:
     path = tmp_path / "texts.sqlite"
     with Repeats(path, 0) as repeats:
         repeats.keep(0, {b"a": FULL})
-    with pytest.raises(OutputError, match="knows the texts of 1 chunks, and 2 are finished; .*--overwrite"):
+    with pytest.raises(OutputError, match=r"knows the texts of 1 chunks, and 2 are finished; .*--overwrite"):
         Repeats(path, 2)
     connection = sqlite3.connect(path)
     with connection:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Analyzer"]
 
+# Tokens of the window that evidence is looked for in: a sentence, and the ends of the request. For 106 of 109 refusals
+# of hh-rlhf it is the same sentence as in 512 tokens, for two thirds of the tokens; in 64 tokens, for 103.
+_EVIDENCE_TOKENS = 96
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512
 
@@ -58,7 +61,7 @@ class Analyzer:
             engine: What runs the network; None for torch in fp32.
             first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
                 say which.
-            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
                 where the weights can state one and no sets where they cannot; None for no sets.
@@ -74,6 +77,8 @@ class Analyzer:
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
         self._first = weights.manifest.first_look if first_look else None
+        brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
+        self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
@@ -100,7 +105,7 @@ class Analyzer:
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
-            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
             engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
@@ -192,7 +197,7 @@ class Analyzer:
     def _look(self, conversations: Sequence[Conversation]) -> Probabilities:
         first = self._first
         if first is None:
-            return self._infer(conversations)
+            return self._infer(conversations, self._renderer)
         texts = self._renderer.texts(conversations)
         renderer = Renderer(self._tokenizer, max_tokens=first.tokens)
 
@@ -203,8 +208,8 @@ class Analyzer:
         tokens = windowed(texts, tokenizer=self._tokenizer, max_tokens=self._manifest.max_tokens)
         return judged_in_looks(tokens, shortened, self._engine, first)
 
-    def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
-        texts = self._renderer.texts(conversations)
+    def _infer(self, conversations: Sequence[Conversation], renderer: Renderer) -> Probabilities:
+        texts = renderer.texts(conversations)
         return infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
 
     def _explained(self, conversations: Sequence[Conversation], verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -213,7 +218,7 @@ class Analyzer:
         found = evidence_of(
             [conversations[i] for i in refusals],
             [verdicts[i].refusal_probability for i in refusals],
-            lambda reduced: self._infer(reduced).refusal.tolist(),
+            lambda reduced: self._infer(reduced, self._brief_renderer).refusal.tolist(),
         )
         explained = list(verdicts)
         for i, evidence in zip(refusals, found, strict=True):

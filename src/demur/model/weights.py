@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -20,6 +20,7 @@ from demur.verdict import Thresholds
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
+    from transformers import BertModel
 
     from demur.model.network import RefusalNetwork
     from demur.taxonomy import Taxonomy
@@ -185,7 +186,8 @@ def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
 def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:
     from demur.model.network import RefusalNetwork
 
-    network = RefusalNetwork(encoder.network(), len(manifest.categories))
+    # To the network it is the class that was trained: the same parts and tensors under the same names.
+    network = RefusalNetwork(cast("BertModel", encoder.lean_network()), len(manifest.categories))
     tensors = read_tensors(folder, manifest)
     try:
         network.load_trained(tensors, scale=manifest.low_rank_scale)

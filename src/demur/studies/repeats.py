@@ -1,7 +1,7 @@
 """Know every text that an audit has judged, and what was said of it, so that none is judged twice.
 
-It is kept on disk and not in memory, which would otherwise grow with the rows, and because an audit that is gone on with
-must know the same texts, and the same verdicts to the last bit, as one that was never stopped.
+It is kept on disk: memory would grow with the rows, and an audit that is gone on with must know the same texts, and the
+same verdicts to the last bit, as one that was never stopped.
 """
 
 from __future__ import annotations
