@@ -200,7 +200,7 @@ def in_process(name: str, arguments: argparse.Namespace, gate: Path) -> Run:
         "--contestant", name, "--gate", str(gate),
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.workers), "RAYON_NUM_THREADS": str(arguments.workers)}
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)  # noqa: S603  # itself
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)  # itself
     return Run(**json.loads(answer.stdout.splitlines()[-1]))
 
 
@@ -286,7 +286,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 def _rates(arguments: argparse.Namespace) -> dict[str, float]:
     command = [sys.executable, __file__, "--workers", str(arguments.workers), "--contestant", "rates"]
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603  # itself
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # itself
     rates: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
     return rates
 
