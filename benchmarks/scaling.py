@@ -67,21 +67,21 @@ def write_rows(path: Path, n: int) -> None:
             stream.write(json.dumps({"prompt": prompt, "response": response}) + "\n")
 
 
-def audit_rows(path: Path, out: Path, labeler: str) -> None:
+def audit_rows(path: Path, out: Path, labeler: str, *, dedup: bool) -> None:
     """Audit a file."""
     import demur
 
     judge: demur.Labeler = demur.KeywordLabeler() if labeler == "keywords" else demur.Analyzer.load(evidence=True)
-    demur.audit(path, labeler=judge, out=out, dedup=False)
+    demur.audit(path, labeler=judge, out=out, dedup=dedup)
 
 
-def measured(path: Path, rows: int, labeler: str, scratch: Path) -> Measured:
-    """Audit a file in a process of its own, and say what that took.
+def measured(rows: int, options: list[str], path: Path, scratch: Path) -> Measured:
+    """Audit a file of so many rows in a process of its own, and say what that took.
 
     Raises:
         CalledProcessError: The audit failed.
     """
-    command = [sys.executable, __file__, "--step", "audit", "--labeler", labeler, str(path), str(scratch / "out")]
+    command = [sys.executable, __file__, "--step", "audit", *options, str(path), str(scratch / "out")]
     began = time.monotonic()
     child = subprocess.Popen(command)
     _, status, usage = os.wait4(child.pid, 0)
@@ -119,6 +119,7 @@ def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(description="Measure how the time and the memory of an audit grow with the rows.")
     parser.add_argument("--labeler", choices=LABELERS, default="keywords", help="keywords: the pipeline alone")
+    parser.add_argument("--dedup", action="store_true", help="look for repeats, of which there are none")
     parser.add_argument("--smallest", type=int, default=3, help="exponent of the fewest rows (3: 1,000)")
     parser.add_argument("--largest", type=int, default=5, help="exponent of the most rows (6: 1,000,000)")
     parser.add_argument("--csv", type=Path, help="where to write the figures as CSV, too")
@@ -129,12 +130,14 @@ def main() -> None:
     if options.step == "write":
         write_rows(Path(options.paths[0]), int(options.paths[1]))
     elif options.step == "audit":
-        audit_rows(Path(options.paths[0]), Path(options.paths[1]), options.labeler)
+        audit_rows(Path(options.paths[0]), Path(options.paths[1]), options.labeler, dedup=options.dedup)
     else:
         found = _all_sizes(options)
         today = dt.datetime.now(tz=dt.UTC).date().isoformat()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        print(f"Labeler `{options.labeler}`, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}")
+        print(
+            f"Labeler `{options.labeler}`, {'with' if options.dedup else 'without'} dedup, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}"
+        )
         if options.csv is not None:
             write_csv(found, options.csv)
 
@@ -147,7 +150,8 @@ def _all_sizes(options: argparse.Namespace) -> list[Measured]:
             scratch = Path(folder)
             path = scratch / "rows.jsonl"
             subprocess.run([sys.executable, __file__, "--step", "write", str(path), str(rows)], check=True)
-            found.append(measured(path, rows, options.labeler, scratch))
+            asked = ["--labeler", options.labeler, *(["--dedup"] if options.dedup else [])]
+            found.append(measured(rows, asked, path, scratch))
         one = found[-1]
         said = f"{one.rows:,} rows: {one.wall_seconds:.1f} s, {one.cpu_seconds:.1f} s of CPU, {one.peak_mib:.0f} MiB"
         print(said, file=sys.stderr, flush=True)
