@@ -12,6 +12,7 @@ from demur.cli.auditing import (
     Fields,
     Layout,
     Limit,
+    OnCluster,
     Out,
     Overwrite,
     Resume,
@@ -66,6 +67,7 @@ def audit(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    on: OnCluster = None,
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = parse_fields(field)
@@ -78,7 +80,7 @@ def audit(
         found = run(
             source, labeler=analyzer, out=out, limit=limit, layout=layout, fields=fields, turns=turns.value,
             strict=strict, resume=resume, overwrite=overwrite, progress=show_progress(progress),
-            on_layout=show_layouts(console),
+            on_layout=show_layouts(console), on=on,
         )  # fmt: skip
     print_summary(found, out)
     if found.why_not_scored is not None:

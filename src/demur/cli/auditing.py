@@ -24,6 +24,7 @@ __all__ = [
     "Fields",
     "Layout",
     "Limit",
+    "OnCluster",
     "Out",
     "Overwrite",
     "Resume",
@@ -61,6 +62,14 @@ Fields = Annotated[
     list[str] | None, typer.Option("--field", help="Column of a part, as part=column (prompt=question). Repeatable.")
 ]
 TurnsName = Annotated[Turns, typer.Option(help="Judge the last assistant turn of a row, or all.")]
+OnCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        help="`ray` judges in worker processes on this machine, ray://HOST:PORT (or ray://auto, on one of its nodes) on "
+        "a cluster, with the same results. Needs: pip install 'demur[ray]'.",
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run into this folder was.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")]

@@ -15,7 +15,7 @@ from demur.studies.writing import read_object, write_json
 from demur.verdict import Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import Input, Item
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["CHUNK", "Run", "chunk_size"]
+__all__ = ["CHUNK", "Run", "chunk_size", "judged", "read", "threshold"]
 
 CHUNK = 1_024
 """Replies after which what is finished is written; an interruption costs no more than these."""
@@ -33,6 +33,39 @@ def chunk_size(labeler: Labeler) -> int:
     """Return how many replies make a chunk: what a labeler that has a `chunk` asks for, else `CHUNK`."""
     size = getattr(labeler, "chunk", None)
     return size if isinstance(size, int) else CHUNK
+
+
+def threshold(labeler: Labeler) -> float | None:
+    """Return the probability from which a reply refuses; None where the labeler has none."""
+    thresholds = getattr(labeler, "thresholds", None)
+    return float(thresholds.refusal) if isinstance(thresholds, Thresholds) else None
+
+
+def read(opened: Input, *, strict: bool) -> Iterator[Item]:
+    """Yield the items of a source.
+
+    Raises:
+        RowError: A row cannot be read, and `strict` is set.
+    """
+    for item in opened.items():
+        if strict and isinstance(item, BrokenRow):
+            raise item.error
+        yield item
+
+
+def judged(chunk: Sequence[Item], labeler: Labeler, policy: Policy) -> Iterator[Judged]:
+    """Label the conversations of a chunk, with the broken rows in their places.
+
+    Raises:
+        ValueError: The labeler gives too few verdicts.
+    """
+    verdicts = labeler.label([item for item in chunk if not isinstance(item, BrokenRow)])
+    for item in chunk:
+        verdict = Verdict.unscored(item.error.reason) if isinstance(item, BrokenRow) else next(verdicts, None)
+        if verdict is None:
+            message = f"labeler {labeler.name!r} gave too few verdicts; it must give one for each conversation"
+            raise ValueError(message)
+        yield Judged(item, verdict.under(policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,56 +83,46 @@ class Run:
     def complete(self) -> None:
         """Label what is not labelled yet, and write the results."""
         shards = self.folder.shards(self.taxonomy)
-        tally, finished = Tally.of((), self.taxonomy, threshold=self._threshold), 0
+        tally, finished = Tally.of((), self.taxonomy, threshold=threshold(self.labeler)), 0
         for stored in shards.tallies():
             tally, finished = tally + stored, finished + 1
         meter = Meter(self.opened, self.progress, tally.composition)
-        for number, chunk in enumerate(chunks(self._items(), chunk_size(self.labeler))):
+        items = read(self.opened, strict=self.strict)
+        for number, chunk in enumerate(chunks(items, chunk_size(self.labeler))):
             meter.begin(len(chunk))
             if number < finished:
                 continue
-            judged = list(self._judge(chunk, meter))
-            of_chunk = Tally.of(judged, self.taxonomy, threshold=self._threshold)
-            shards.write(number, judged, of_chunk)
-            tally += of_chunk
-        self._finish(tally)
+            of_chunk = self._judge(chunk, meter)
+            counted = Tally.of(of_chunk, self.taxonomy, threshold=threshold(self.labeler))
+            shards.write(number, of_chunk, counted)
+            tally += counted
+        self.finish(tally, self.opened.layouts)
 
-    @property
-    def _threshold(self) -> float | None:
-        thresholds = getattr(self.labeler, "thresholds", None)
-        return float(thresholds.refusal) if isinstance(thresholds, Thresholds) else None
+    def finish(self, tally: Tally, layouts: Mapping[str, int]) -> None:
+        """Put the results in place; composition.json comes last, so that it stands for all of them.
 
-    def _items(self) -> Iterator[Item]:
-        for item in self.opened.items():
-            if self.strict and isinstance(item, BrokenRow):
-                raise item.error
-            yield item
-
-    def _judge(self, chunk: Sequence[Item], meter: Meter) -> Iterator[Judged]:
-        """Label the conversations of a chunk, with the broken rows in their places."""
-        verdicts = self.labeler.label([item for item in chunk if not isinstance(item, BrokenRow)])
-        for item in chunk:
-            verdict = Verdict.unscored(item.error.reason) if isinstance(item, BrokenRow) else next(verdicts, None)
-            if verdict is None:
-                message = f"labeler {self.labeler.name!r} gave too few verdicts; it must give one for each conversation"
-                raise ValueError(message)
-            counted = verdict.under(self.policy)
-            meter.count(counted)
-            yield Judged(item, counted)
-
-    def _finish(self, tally: Tally) -> None:
-        """Put the results in place; composition.json comes last, so that it stands for all of them."""
+        Args:
+            tally: Counts and highlights of all shards, which are all there.
+            layouts: Number of files by the layout that they were read in.
+        """
         shards, manifest = self.folder.shards(self.taxonomy), read_object(self.folder.manifest)
         shards.join(self.folder.verdicts)
         write_json(self.folder.tally, tally.to_json())
-        content = summary(tally, manifest, layouts=self.opened.layouts, at=self._operating_point())
+        content = summary(tally, manifest, layouts=layouts, at=self._operating_point())
         write_json(self.folder.composition, content)
         shards.remove()
 
+    def _judge(self, chunk: Sequence[Item], meter: Meter) -> list[Judged]:
+        found: list[Judged] = []
+        for one in judged(chunk, self.labeler, self.policy):
+            meter.count(one.verdict)
+            found.append(one)
+        return found
+
     def _operating_point(self) -> OperatingPoint | None:
-        find = getattr(self.labeler, "operating_point", None)
+        find, at = getattr(self.labeler, "operating_point", None), threshold(self.labeler)
         # Errors under another policy are not those that were counted.
-        if not callable(find) or self._threshold is None or self.policy.not_corrected is not None:
+        if not callable(find) or at is None or self.policy.not_corrected is not None:
             return None
-        found = find(self._threshold)
+        found = find(at)
         return found if isinstance(found, OperatingPoint) else None
