@@ -66,8 +66,8 @@ OnCluster = Annotated[
     str | None,
     typer.Option(
         "--on",
-        help="`ray` judges in worker processes on this machine, ray://HOST:PORT (or ray://auto, on one of its nodes) on "
-        "a cluster, with the same results. Needs: pip install 'demur[ray]'.",
+        help="`ray` judges in worker processes on this machine; ray://HOST:PORT, or ray://auto on one of its nodes, on "
+        "a cluster: with the same results. Needs: pip install 'demur[ray]'.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]

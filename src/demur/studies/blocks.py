@@ -176,8 +176,8 @@ class Judging:
 @contextlib.contextmanager
 def _inside(folder: str) -> Iterator[None]:
     """Work in a folder for a while, where this machine has it."""
-    before = os.getcwd()
-    if os.path.isdir(folder):
+    before = Path.cwd()
+    if Path(folder).is_dir():
         os.chdir(folder)
     try:
         yield
