@@ -13,6 +13,7 @@ from demur.errors import ClusterError, RowError
 from demur.studies import run
 from demur.studies.audit import audit
 from demur.studies.cluster import Cluster
+from demur.studies.shards import Shards
 from demur.verdict import Thresholds, Verdict
 
 ray = pytest.importorskip("ray")
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.labelers.classifier import Analyzer
     from demur.studies.progress import Progress
+    from demur.taxonomy import Taxonomy
 
 RESULTS = ("verdicts.parquet", "composition.json", "tally.json", "manifest.json")
 STORE_BYTES = 200 * 1024**2
@@ -149,7 +151,7 @@ def test_a_block_that_always_fails_ends_the_run_and_what_is_finished_is_kept(
     """After four tries; one machine goes on with it, and ends with the same bytes."""
     audit(str(rows), labeler=Marked(), out=tmp_path / "here")
     failing = Marked(notes, at=20, deed="raise", always=True)
-    with pytest.raises(ClusterError, match="Ray gave up, after 4 tries .* the disk is gone") as caught:
+    with pytest.raises(ClusterError, match=r"Ray gave up, after 4 tries .* the disk is gone") as caught:
         audit(str(rows), labeler=failing, out=tmp_path / "ray", on=two_workers)
     assert len(list(notes.iterdir())) == 4
     assert "--resume" in caught.value.__notes__[0]
@@ -158,7 +160,9 @@ def test_a_block_that_always_fails_ends_the_run_and_what_is_finished_is_kept(
     assert _bytes(tmp_path / "ray") == _bytes(tmp_path / "here")
 
 
-def test_a_stopped_run_is_resumed_after_what_is_finished(rows: Path, tmp_path: Path, two_workers: Cluster) -> None:
+def test_a_stopped_run_is_resumed_after_what_is_finished(
+    rows: Path, tmp_path: Path, taxonomy: Taxonomy, two_workers: Cluster
+) -> None:
     """Ctrl-C at the fourth shard, whichever it is: four are kept, gaps or not, and seven are judged."""
     audit(str(rows), labeler=Marked(), out=tmp_path / "here")
     seen: list[Progress] = []
@@ -171,12 +175,13 @@ def test_a_stopped_run_is_resumed_after_what_is_finished(rows: Path, tmp_path: P
     with pytest.raises(KeyboardInterrupt) as caught:
         audit(str(rows), labeler=Marked(), out=tmp_path / "ray", on=two_workers, progress=stop)
     assert "--resume" in caught.value.__notes__[0]
-    kept = sorted((tmp_path / "ray" / "shards").glob("*.json"))
+    shards = Shards(tmp_path / "ray" / "shards", taxonomy)
+    kept = list(shards.tallies(shards.numbers()))
     assert len(kept) == 4
     seen.clear()
     audit(str(rows), labeler=Marked(), out=tmp_path / "ray", on=two_workers, progress=seen.append, resume=True)
     assert len(seen) == 7
-    assert seen[0].resumed == seen[0].replies - (seen[-1].replies - seen[-2].replies) or seen[0].resumed >= 7
+    assert {now.resumed for now in seen} == {sum(tally.composition.rows for tally in kept)}
     assert _bytes(tmp_path / "ray") == _bytes(tmp_path / "here")
 
 

@@ -49,5 +49,5 @@ def test_without_ray_the_command_that_installs_it_is_told(monkeypatch: pytest.Mo
 
 def test_what_can_be_read_only_once_is_not_sent_away() -> None:
     """A generator, or standard input: a worker that is lost could not be replaced."""
-    with pytest.raises(ClusterError, match="can be read only once.*put it in a file, or in a list"):
+    with pytest.raises(ClusterError, match=r"can be read only once.*put it in a file, or in a list"):
         audit((reply for reply in ["No."]), labeler=KeywordLabeler(), on="ray")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -16,9 +16,10 @@ from demur.studies.progress import Progress
 from demur.studies.release import release
 from demur.studies.run import chunk_size, threshold
 from demur.studies.tally import Tally
+from demur.studies.writing import read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from demur.studies.inputs import OnLayout, ReadingOptions
     from demur.studies.run import Run
@@ -88,39 +89,57 @@ def judge_on(
     """
     shards = run.folder.shards(run.taxonomy)
     finished = shards.numbers()
-    fingerprint = run.opened.fingerprint()
+    with _connected(cluster):
+        reading = _reading(run, source, options, finished)
+        with closing(_judged(cluster, run, reading)) as found:
+            end = _collect(found, run, finished, on_layout)
+    if end is None or finished != set(range(end.n_blocks)):
+        missing = "the end of the source" if end is None else f"{end.n_blocks - len(finished)} shards"
+        message = f"{missing} did not come back from Ray; what did is kept, and --resume asks for the rest"
+        raise ClusterError(message)
+    tally = Tally.of((), run.taxonomy, threshold=threshold(run.labeler))
+    for stored in shards.tallies():
+        tally += stored
+    run.finish(tally, end.n_files)
+
+
+def _reading(run: Run, source: object, options: ReadingOptions, finished: set[int]) -> Reading:
+    """Say what is to be read; outside of this machine, also what it must be."""
+    fingerprint = read_object(run.folder.manifest)["source"]["fingerprint"]
     if fingerprint is None:
         message = (
             f"{run.opened.name!r} can be read only once, and by this process alone; "
             "put it in a file, or in a list, to audit it on Ray"
         )
         raise ClusterError(message)
-    end: End | None = None
-    bar = _Bar(run, finished)
-    with _connected(cluster):
-        reading = Reading(
-            source, options, str(Path.cwd()), fingerprint if _is_apart() else None, chunk_size(run.labeler),
-            run.strict, frozenset(finished),
-        )  # fmt: skip
-        for found in _judged(cluster, run, reading):
-            if isinstance(found, Stopped):
-                raise found.error
-            for file, layout in found.layouts if on_layout is not None else ():
-                on_layout(file, layout)
-            if isinstance(found, End):
-                end = found
-                continue
-            shards.put(found.number, found.packed)
-            finished.add(found.number)
-            bar.count(found)
-    if end is None or finished != set(range(end.n_blocks)):
-        n_missing = "some" if end is None else str(end.n_blocks - len(finished))
-        message = f"{n_missing} shards did not come back from Ray"
-        raise ClusterError(message)
-    tally = Tally.of((), run.taxonomy, threshold=threshold(run.labeler))
-    for stored in shards.tallies():
-        tally += stored
-    run.finish(tally, end.n_files)
+    return Reading(
+        source,
+        options,
+        folder=str(Path.cwd()),
+        fingerprint=fingerprint if _is_apart() else None,
+        chunk=chunk_size(run.labeler),
+        strict=run.strict,
+        finished=frozenset(finished),
+    )
+
+
+def _collect(
+    found: Iterable[Shard | End | Stopped], run: Run, finished: set[int], on_layout: OnLayout | None
+) -> End | None:
+    """Write what comes back, add its numbers to the finished ones, and return the end, if it came."""
+    shards, bar, end = run.folder.shards(run.taxonomy), _Bar(run, finished), None
+    for one in found:
+        if isinstance(one, Stopped):
+            raise one.error
+        for file, layout in one.layouts if on_layout is not None else ():
+            on_layout(file, layout)
+        if isinstance(one, End):
+            end = one
+            continue
+        shards.put(one.number, one.packed)
+        finished.add(one.number)
+        bar.count(one)
+    return end
 
 
 class _Bar:
@@ -184,7 +203,7 @@ def _connected(cluster: Cluster) -> Iterator[None]:
         ray.shutdown()
 
 
-def _judged(cluster: Cluster, run: Run, reading: Reading) -> Iterator[Shard | End | Stopped]:
+def _judged(cluster: Cluster, run: Run, reading: Reading) -> Generator[Shard | End | Stopped, None, None]:
     """Yield what workers found, as it comes.
 
     Raises:
@@ -196,23 +215,33 @@ def _judged(cluster: Cluster, run: Run, reading: Reading) -> Iterator[Shard | En
 
     n_gpus = _gpus(run.labeler)
     n_workers = cluster.workers if cluster.workers is not None else _places("GPU" if n_gpus else "CPU")
-    conductor = None
+    begin = ray.remote(Conductor).options(num_cpus=0, **_here()).remote
+    # In a list, the reference travels on to the workers; bare, Ray would put what it names in its place.
+    judging = [ray.put(_pickled(run.labeler, run.taxonomy, run.policy, of=f"labeler {run.labeler.name!r}"))]
+    conductor = begin(
+        _pickled(reading, of=f"source {run.opened.name!r}"),
+        judging, n_workers=n_workers, n_gpus=n_gpus, expected=release(),
+    )  # fmt: skip
     try:
-        judging = [ray.put((run.labeler, run.taxonomy, run.policy))]
-        conductor = ray.remote(Conductor).options(num_cpus=0, **_here()).remote(
-            reading, judging, n_workers=n_workers, n_gpus=n_gpus, expected=release()
-        )  # fmt: skip
         while (found := ray.get(conductor.next.remote())) is not None:
             yield pickle.loads(found)  # noqa: S301  # our own workers wrote it
     except ray.exceptions.RayError as error:
         message = f"Ray gave up, after {TRIES} tries of a shard where a worker failed: {_reason(error)}"
         raise ClusterError(message) from error
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        message = f"source or labeler {run.labeler.name!r} cannot be sent to workers ({_first_line(error)})"
-        raise ClusterError(message) from error
     finally:
-        if conductor is not None:
-            ray.kill(conductor)
+        ray.kill(conductor)
+
+
+def _pickled(*values: object, of: str) -> bytes:
+    """Pickle as Ray does, which sends classes of notebooks and scripts along; of one value, that alone."""
+    from ray import cloudpickle
+
+    try:
+        packed: bytes = cloudpickle.dumps(values if len(values) > 1 else values[0])
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        message = f"{of} cannot be sent to workers ({_first_line(error)}); audit it without Ray"
+        raise ClusterError(message) from error
+    return packed
 
 
 def _is_apart() -> bool:

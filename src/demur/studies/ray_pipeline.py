@@ -42,21 +42,22 @@ _BLOCKS_PER_WORKER = 2
 class Conductor:
     """Drive the pipeline, and hand back what comes out of it in the order in which it is done."""
 
-    def __init__(self, reading: Reading, judging: list[Any], *, n_workers: int, n_gpus: int, expected: str) -> None:
+    def __init__(self, reading: bytes, judging: list[Any], *, n_workers: int, n_gpus: int, expected: str) -> None:
         """Build the pipeline; nothing runs before `next`.
 
         Args:
-            reading: What is read.
-            judging: One reference to the arguments of `Judging`.
+            reading: The `Reading` that says what is read, pickled.
+            judging: One reference to the arguments of `Judging`, pickled.
             n_workers: Actors that judge, with a core each.
             n_gpus: GPUs that each of them takes.
             expected: The release of Demur that every worker must have.
         """
         _settle()
+        source = _Source(pickle.loads(reading))  # noqa: S301  # the caller wrote it
         with warnings.catch_warnings():
             # Ray Data has no other way yet to bound how often it tries a block again.
             warnings.filterwarnings("ignore", message=".*ray_remote_args.*")
-            found = ray.data.read_datasource(_Source(reading), override_num_blocks=1, num_cpus=0).map_batches(
+            found = ray.data.read_datasource(source, override_num_blocks=1, num_cpus=0).map_batches(
                 _Worker,
                 fn_constructor_args=(judging, expected),
                 batch_size=1,
@@ -100,7 +101,7 @@ class _Worker:
     """Label blocks with a labeler that is loaded once."""
 
     def __init__(self, judging: list[Any], expected: str) -> None:
-        self._judging = Judging(*ray.get(judging[0]))
+        self._judging = Judging(*pickle.loads(ray.get(judging[0])))  # noqa: S301  # the caller wrote it
         self._expected = expected
 
     def __call__(self, table: pa.Table) -> pa.Table:
