@@ -92,7 +92,7 @@ def judge_on(
     with _connected(cluster):
         reading = _reading(run, source, options, finished)
         with closing(_judged(cluster, run, reading)) as found:
-            end = _collect(found, run, finished, on_layout)
+            end = _collect(found, run, finished, _silent if on_layout is None else on_layout)
     if end is None or finished != set(range(end.n_blocks)):
         missing = "the end of the source" if end is None else f"{end.n_blocks - len(finished)} shards"
         message = f"{missing} did not come back from Ray; what did is kept, and --resume asks for the rest"
@@ -123,15 +123,13 @@ def _reading(run: Run, source: object, options: ReadingOptions, finished: set[in
     )
 
 
-def _collect(
-    found: Iterable[Shard | End | Stopped], run: Run, finished: set[int], on_layout: OnLayout | None
-) -> End | None:
+def _collect(found: Iterable[Shard | End | Stopped], run: Run, finished: set[int], on_layout: OnLayout) -> End | None:
     """Write what comes back, add its numbers to the finished ones, and return the end, if it came."""
     shards, bar, end = run.folder.shards(run.taxonomy), _Bar(run, finished), None
     for one in found:
         if isinstance(one, Stopped):
             raise one.error
-        for file, layout in one.layouts if on_layout is not None else ():
+        for file, layout in one.layouts:
             on_layout(file, layout)
         if isinstance(one, End):
             end = one
@@ -140,6 +138,10 @@ def _collect(
         finished.add(one.number)
         bar.count(one)
     return end
+
+
+def _silent(file: str, layout: str) -> None:
+    """Tell nobody."""
 
 
 class _Bar:
