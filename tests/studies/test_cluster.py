@@ -29,20 +29,41 @@ if TYPE_CHECKING:
 
 RESULTS = ("verdicts.parquet", "composition.json", "tally.json", "manifest.json")
 STORE_BYTES = 200 * 1024**2
+STARTS = 5
+PATIENCE = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_gcs_server_request_timeout_seconds": "600",
+    "RAY_health_check_failure_threshold": "100",
+}
 
 
 @pytest.fixture(scope="module")
 def two_workers() -> Iterator[Cluster]:
-    """Start a Ray of two cores on the loopback."""
+    """Start a Ray of two cores on the loopback, with all the time that a busy machine takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        ray.init(
-            address="local", num_cpus=2, object_store_memory=STORE_BYTES, include_dashboard=False, log_to_driver=False,
-            logging_level="ERROR", _node_ip_address="127.0.0.1",
-        )  # fmt: skip
+        for name, value in PATIENCE.items():
+            patch.setenv(name, value)
+        _start()
         yield Cluster(workers=2)
         ray.shutdown()
+
+
+def _start() -> None:
+    # Ray gives itself thirty seconds, which no setting makes more.
+    for tries_left in reversed(range(STARTS)):
+        try:
+            ray.init(
+                address="local", num_cpus=2, object_store_memory=STORE_BYTES, include_dashboard=False,
+                log_to_driver=False, logging_level="ERROR", _node_ip_address="127.0.0.1",
+            )  # fmt: skip
+        except Exception:  # Ray raises nothing narrower
+            ray.shutdown()
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 class Marked:

@@ -196,8 +196,10 @@ def _connected(cluster: Cluster) -> Iterator[None]:
         }  # fmt: skip
     try:
         ray.init(address=address, **quiet)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        message = f"no Ray cluster can be reached at {address!r} ({_first_line(error)}); {_HOW}"
+    except Exception as error:  # Ray raises a dozen unrelated types, bare `Exception` among them
+        ray.shutdown()
+        failed = "Ray does not start here" if address == "local" else f"no Ray cluster can be reached at {address!r}"
+        message = f"{failed} ({_first_line(error)}); {_HOW}"
         raise ClusterError(message) from error
     try:
         yield
