@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,13 +167,14 @@ def test_a_block_that_fails_once_is_tried_again(rows: Path, tmp_path: Path, note
     assert _bytes(tmp_path / "ray") == _bytes(tmp_path / "here")
 
 
+@pytest.mark.parametrize(("deed", "why"), [("raise", r"failed at shard 10: OSError\(.*disk is gone"), ("kill", "")])
 def test_a_block_that_always_fails_ends_the_run_and_what_is_finished_is_kept(
-    rows: Path, tmp_path: Path, notes: Path, two_workers: Cluster
+    rows: Path, tmp_path: Path, notes: Path, two_workers: Cluster, deed: str, why: str
 ) -> None:
     """After four tries; one machine goes on with it, and ends with the same bytes."""
     audit(str(rows), labeler=Marked(), out=tmp_path / "here")
-    failing = Marked(notes, at=20, deed="raise", always=True)
-    with pytest.raises(ClusterError, match=r"Ray gave up, after 4 tries .* the disk is gone") as caught:
+    failing = Marked(notes, at=20, deed=deed, always=True)
+    with pytest.raises(ClusterError, match=f"Ray gave up, after 4 tries .*{why}") as caught:
         audit(str(rows), labeler=failing, out=tmp_path / "ray", on=two_workers)
     assert len(list(notes.iterdir())) == 4
     assert "--resume" in caught.value.__notes__[0]
@@ -213,9 +215,10 @@ def test_a_strict_audit_raises_what_it_raises_on_one_machine(rows: Path, tmp_pat
 
 
 def test_a_labeler_that_cannot_travel_is_named(rows: Path, tmp_path: Path, two_workers: Cluster) -> None:
-    """An open file, a session, a lock: no other process can have it."""
+    """A session, a connection, a lock: no other process can have it."""
     holding: Any = Marked()
-    with rows.open() as holding.open_file, pytest.raises(ClusterError, match="labeler 'marked' cannot be sent"):
+    holding.lock = Lock()
+    with pytest.raises(ClusterError, match=r"labeler 'marked' cannot be sent to workers \(cannot pickle .*lock"):
         audit(str(rows), labeler=holding, out=tmp_path / "ray", on=two_workers)
 
 

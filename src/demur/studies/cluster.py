@@ -215,7 +215,7 @@ def _judged(cluster: Cluster, run: Run, reading: Reading) -> Generator[Shard | E
     """
     import ray
 
-    from demur.studies.ray_pipeline import TRIES, Conductor
+    from demur.studies.ray_pipeline import FAILED, TRIES, Conductor
 
     n_gpus = _gpus(run.labeler)
     n_workers = cluster.workers if cluster.workers is not None else _places("GPU" if n_gpus else "CPU")
@@ -230,7 +230,7 @@ def _judged(cluster: Cluster, run: Run, reading: Reading) -> Generator[Shard | E
         while (found := ray.get(conductor.next.remote())) is not None:
             yield pickle.loads(found)  # noqa: S301  # our own workers wrote it
     except ray.exceptions.RayError as error:
-        message = f"Ray gave up, after {TRIES} tries of a shard where a worker failed: {_reason(error)}"
+        message = f"Ray gave up, after {TRIES} tries where a worker failed or was lost: {_reason(error, FAILED)}"
         raise ClusterError(message) from error
     finally:
         ray.kill(conductor)
@@ -285,7 +285,7 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _reason(error: BaseException) -> str:
-    """Return the last line of what Ray says: the error of the worker, after all the stacks above it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+def _reason(error: BaseException, mark: str) -> str:
+    """Return the line that a worker left, among all that Ray says; else the first that is no part of a stack."""
+    found = [line[line.index(mark) :] for line in str(error).splitlines() if mark in line]
+    return found[-1] if found else _first_line(error)

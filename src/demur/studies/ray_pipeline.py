@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
     from demur.studies.blocks import Block, End, Reading, Shard
 
-__all__ = ["TRIES", "Conductor"]
+__all__ = ["FAILED", "TRIES", "Conductor"]
 
 TRIES = 4
 """How often a block is tried before the run gives up: a worker may be lost, but a row that kills each one ends it."""
+
+FAILED = "a worker failed at shard"
+"""How the line begins that says why, among the stacks and hints that Ray makes of it on the way."""
 
 _COLUMN = "block"
 # One more than is judged, so that no worker waits for its next block.
@@ -109,10 +112,14 @@ class _Worker:
         return _table(self._judged(pickle.loads(row)))  # noqa: S301  # our own reader wrote it
 
     def _judged(self, block: Block | End | Stopped) -> Shard | End | Stopped:
-        if release() == self._expected:
+        if release() != self._expected:
+            message = f"a worker has Demur {release()}, and this is {self._expected}; install the same everywhere"
+            return Stopped(ClusterError(message))
+        try:
             return self._judging(block)
-        message = f"a worker has Demur {release()}, and this is {self._expected}; install the same release everywhere"
-        return Stopped(ClusterError(message))
+        except Exception as error:
+            message = f"{FAILED} {getattr(block, 'number', '')}: {error!r}"
+            raise RuntimeError(message) from error
 
 
 def _tables(reading: Reading) -> Iterator[pa.Table]:
