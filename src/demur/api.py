@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from demur.stats.conformal import Coverage
     from demur.studies.agreement import Agreement
     from demur.studies.audit import Progress
+    from demur.studies.cluster import Cluster
     from demur.studies.findings import Audit
     from demur.studies.inputs import OnLayout
     from demur.studies.leaderboard import Leaderboard
@@ -108,6 +109,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
     on_layout: OnLayout | None = None,
+    on: str | Cluster | None = None,
 ) -> Audit:
     """Label every reply of a source, and say what it holds.
 
@@ -139,8 +141,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
         progress: Told how far it has come.
         on_layout: Told each file and the layout that it is read in, before the first of its replies is judged.
+        on: `ray` to judge in worker processes on this machine, `ray://HOST:PORT` or `ray://auto` for those of a
+            cluster, with the same verdicts; None for this process.
 
     Raises:
+        ClusterError: Ray is not installed or out of reach, or its workers cannot do their part.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
@@ -160,7 +165,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
-        dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
+        dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout, on=on,
     )  # fmt: skip
     if out is not None:
         from demur.report import write_reports

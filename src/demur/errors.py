@@ -13,6 +13,7 @@
     ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
     ├── BudgetError        what a run may spend is spent
     ├── PriceError         a file of prices is missing, damaged or contradicts itself
+    ├── ClusterError       Ray is not installed or out of reach, or workers on it cannot do their part
     └── OutputError        the place for results cannot be used
 
 A message says what was met, where (file, row), and what would be right. The command line prints it without a traceback.
@@ -20,8 +21,15 @@ A message says what was met, where (file, row), and what would be right. The com
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = [
     "BudgetError",
+    "ClusterError",
     "DemurError",
     "EndpointError",
     "EngineError",
@@ -62,6 +70,10 @@ class RowError(SourceError):
         self.where = where
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Callable[..., RowError], tuple[()]]:
+        """Travel whole between processes: an exception would be made again of its text alone."""
+        return partial(type(self), self.message, where=self.where, reason=self.reason), ()
+
 
 class LayoutError(DemurError):
     """Say that the columns of a source fit no conversation layout, or not the one that was named."""
@@ -101,6 +113,10 @@ class BudgetError(DemurError):
 
 class PriceError(DemurError):
     """Say that a file of prices is missing, damaged or contradicts itself."""
+
+
+class ClusterError(DemurError):
+    """Say that Ray is not installed or out of reach, or that workers on it cannot do their part."""
 
 
 class OutputError(DemurError):

@@ -13,6 +13,7 @@ from demur.cli.auditing import (
     Fields,
     Layout,
     Limit,
+    OnCluster,
     Out,
     Overwrite,
     Resume,
@@ -76,22 +77,29 @@ def audit(
     engine: EngineOption = EngineName.auto,
     exact: Exact = False,
     workers: Workers = None,
+    on: OnCluster = None,
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = parse_fields(field)
-    runtime = _runtime(engine, workers, source=source, limit=limit, exact=exact, resumed=out if resume else None)
+    if on is not None and engine is EngineName.auto:
+        # Engines that are built for this machine do not travel.
+        runtime = Runtime.of(EngineName.torch, workers, exact=exact)
+    else:
+        runtime = _runtime(engine, workers, source=source, limit=limit, exact=exact, resumed=out if resume else None)
     analyzer = open_analyzer(
         weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy, coverage=coverage, runtime=runtime
     )
     from demur.api import audit as run
+    from demur.studies.cluster import Cluster
 
+    cluster = None if on is None else Cluster.of(on, workers=workers)
     console = Console(stderr=True)
     say(console, _model_line(analyzer, weights))
     with audit_bar(console) as progress:
         found = run(
             source, labeler=analyzer, out=out, limit=limit, layout=layout, fields=fields, turns=turns.value,
             dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=show_progress(progress),
-            on_layout=show_layouts(console),
+            on_layout=show_layouts(console), on=cluster,
         )  # fmt: skip
     print_summary(found, out)
     if found.why_not_scored is not None:

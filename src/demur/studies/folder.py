@@ -138,9 +138,9 @@ class AuditFolder:
                 raise OutputError(message)
 
     def _holds_only_a_beginning(self) -> bool:
-        """Tell whether all there is is the manifest of an audit that failed before its first chunk was done."""
-        finished = self._shards / "part-000000.json"
-        if finished.exists() or any(path.is_file() for path in self._files() if path != self.manifest):
+        """Tell whether all there is is the manifest of an audit that failed before any chunk was done."""
+        finished = self._shards.glob("part-*.json")
+        if any(map(is_part, finished)) or any(path.is_file() for path in self._files() if path != self.manifest):
             return False
         return self._is_of_an_audit()
 
