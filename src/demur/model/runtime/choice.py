@@ -110,10 +110,7 @@ def _opened(found: Built, weights: Weights, n_threads: int | None, say: Callable
     try:
         engine = MAKERS[found.kind].open(weights.network, found.folder, name=found.name, n_threads=n_threads)
     except Exception as error:  # each library has its own
-        folder = str(found.folder)
-        message = (
-            f"engine {found.name!r} cannot be opened from {folder!r}: {error}; remove that folder to build it anew"
-        )
+        message = f"engine {found.name!r} cannot be opened: {error}; remove '{found.folder}' to build it anew"
         raise EngineError(message) from error
     say(f"engine: {engine.name}, {found.speedup:.1f} times the speed of fp32; {found.parity}")
     return engine
