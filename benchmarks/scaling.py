@@ -135,8 +135,9 @@ def main() -> None:
         found = _all_sizes(options)
         today = dt.datetime.now(tz=dt.UTC).date().isoformat()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        dedup = "with" if options.dedup else "without"
         print(
-            f"Labeler `{options.labeler}`, {'with' if options.dedup else 'without'} dedup, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}"
+            f"Labeler `{options.labeler}`, {dedup} dedup, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}"
         )
         if options.csv is not None:
             write_csv(found, options.csv)
