@@ -8,7 +8,20 @@ import sys
 import typer
 from rich.console import Console
 
-from demur.cli import ablate, agree, audit, benchmark, classify, evaluate, export, judge, synth, taxonomy, train
+from demur.cli import (
+    ablate,
+    agree,
+    audit,
+    average,
+    benchmark,
+    classify,
+    evaluate,
+    export,
+    judge,
+    synth,
+    taxonomy,
+    train,
+)
 from demur.errors import DemurError
 
 __all__ = ["app", "main"]
@@ -26,6 +39,7 @@ app = typer.Typer(
 app.command("ablate")(ablate.ablate)
 app.command("agree")(agree.agree)
 app.command("audit")(audit.audit)
+app.command("average")(average.average)
 app.command("benchmark")(benchmark.benchmark)
 app.command("classify")(classify.classify)
 app.command("evaluate")(evaluate.evaluate)

@@ -61,8 +61,7 @@ class Beginning:
     @property
     def seed(self) -> int | None:
         """Return the seed that drew the held-out prompts, where the manifest knows it."""
-        seed = self.manifest.training.get("held_out_seed", self.manifest.training.get("settings", {}).get("seed"))
-        return seed if isinstance(seed, int) else None
+        return self.manifest.held_out_seed
 
     def added(self, taxonomy: Taxonomy) -> tuple[str, ...]:
         """Name the kinds of a taxonomy that the weights do not know."""

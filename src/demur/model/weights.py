@@ -50,7 +50,8 @@ class Manifest(BaseModel):
         held_out_kinds: Probabilities of the true main kinds of such rows that refuse, given that they do, rising; what
             sets of kinds are calibrated on. None in weights of before there were such sets.
         first_look: Which texts are settled at a first look through a short window; None where none was fitted.
-        training: How the weights were made: data files with digests and counts, settings, history.
+        training: How the weights were made: data files with digests and counts, settings, history; of averaged weights,
+            those records of each.
         tensors_sha256: Digest of `weights.safetensors`.
     """
 
@@ -79,6 +80,12 @@ class Manifest(BaseModel):
             message = f"{min(unknown)!r} is no threshold"
             raise ValueError(message)
         return asdict(Thresholds(**thresholds))
+
+    @property
+    def held_out_seed(self) -> int | None:
+        """Return the seed that drew the prompts held out from training, where it is recorded."""
+        seed = self.training.get("held_out_seed", self.training.get("settings", {}).get("seed"))
+        return seed if isinstance(seed, int) else None
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -85,13 +85,19 @@ class Lesson:
     def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
         """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
         settings, balance = self.recipe.settings, self.recipe.balance
+        training = self._examples(self.parts.training, taxonomy, Renderer(tokenizer, max_tokens=settings.max_tokens))
+        weighed = balanced(training, exponent=balance.exponent, cap=balance.cap)
+        return weighed, *self.held_out(taxonomy, tokenizer)
 
-        def of(rows: Sequence[Labelled], max_tokens: int) -> list[Example]:
-            renderer = Renderer(tokenizer, max_tokens=max_tokens)
-            return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=settings.main_share)
+    def held_out(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example]]:
+        """Build the examples that tune, and those that measure, alone."""
+        renderer = Renderer(tokenizer, max_tokens=self.recipe.settings.window)
+        tuning, measuring = self.parts.tuning, self.parts.measuring
+        return self._examples(tuning, taxonomy, renderer), self._examples(measuring, taxonomy, renderer)
 
-        training = balanced(of(self.parts.training, settings.max_tokens), exponent=balance.exponent, cap=balance.cap)
-        return training, of(self.parts.tuning, settings.window), of(self.parts.measuring, settings.window)
+    def _examples(self, rows: Sequence[Labelled], taxonomy: Taxonomy, renderer: Renderer) -> list[Example]:
+        main_share = self.recipe.settings.main_share
+        return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=main_share)
 
 
 def _through(view: Callable[[Conversation], Conversation], rows: Sequence[Labelled]) -> tuple[Labelled, ...]:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from demur.errors import OutputError, TrainingError
+from demur.errors import TrainingError
 from demur.model.encoders import Encoder, sha256_of
-from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
-from demur.model.weights import Manifest, save_weights
 from demur.studies.continuation import begun, parting, warn_of_forgetting
-from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
+from demur.studies.finishing import finished, prepare
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -24,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from torch import Tensor
-
     from demur.conversation import Conversation
     from demur.model.beginning import Beginning
     from demur.model.targets import Example
+    from demur.model.weights import Manifest
     from demur.taxonomy import Taxonomy
 
 # Up to this window a CPU is faster without the fused attention, whose backward pass in bfloat16 is slow.
@@ -72,7 +69,7 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         SourceError: A file cannot be read.
         OutputError: The folder cannot be made, or holds finished weights.
     """
-    _prepare(out)
+    prepare(out)
     recipe = Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings)
     lesson = Lesson.of(recipe, taxonomy, **parting(beginning))
     return _train(
@@ -111,9 +108,9 @@ def train_recipe(  # noqa: PLR0913  # as above
         SourceError: A file is missing or cannot be read.
         OutputError: The folder cannot be made.
     """
-    _prepare(out)
+    prepare(out)
     lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
-    recorded = {"recipe": {"sha256": recipe.sha256, **recipe.to_json()}}
+    recorded = {"recipe": recipe.record}
     return _train(
         lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
         on_step=on_step, on_epoch=on_epoch,
@@ -148,39 +145,12 @@ def _train(
             interrupt.add_note(f"the same command goes on from {checkpoint}")
         raise
     tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
-    merged = _merged(tensors, encoder, taxonomy, settings)
-    kept = beginning.manifest if beginning is not None and lesson.parts.is_thin else None
-    calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
-    windows = [] if kept else [window for window in FIRST_WINDOWS if window < settings.window]
-    shortened = {window: lesson.shortened(tokenizer, window) for window in windows}
-    manifest = Manifest(
-        encoder=encoder.name,
-        encoder_sha256=encoder.sha256,
-        taxonomy_fingerprint=taxonomy.fingerprint,
-        categories=taxonomy.keys,
+    return finished(
+        tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=encoder,
         low_rank_scale=settings.low_rank_scale,
-        max_tokens=settings.window,
-        thresholds=kept.thresholds if kept else asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
-        calibration=calibration,
-        held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
-        held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
-        first_look=first_look(merged, tuning, shortened, tokenizer=tokenizer),
         training={**_record(lesson, history), **recorded, **begun(beginning, lesson, taxonomy)},
-    )
-    save_weights(out, {**tensors, **_heads(merged)}, manifest)
-    return Manifest.load(out)
-
-
-def _prepare(out: Path) -> None:
-    # Before the first step, since the first checkpoint may be an hour away.
-    if (out / "manifest.json").exists():
-        message = f"{str(out)!r} holds finished weights; give another folder, or remove it first"
-        raise OutputError(message)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
-        raise OutputError(message) from error
+        kept=beginning.manifest if beginning is not None and lesson.parts.is_thin else None,
+    )  # fmt: skip
 
 
 def _require_both_sides(training: Sequence[Example]) -> None:
@@ -208,21 +178,6 @@ def _first(
     if settings.max_tokens <= _SHORT_WINDOW:
         network.encoder.set_attn_implementation("eager")
     return network
-
-
-def _merged(
-    tensors: dict[str, Tensor], encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings
-) -> RefusalNetwork:
-    """Build the network as it is kept, adapters in 16 bits and merged: that is what calibration must fit."""
-    network = RefusalNetwork(encoder.network(), len(taxonomy))
-    network.load_trained(tensors, scale=settings.low_rank_scale)
-    return network.to("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _heads(network: RefusalNetwork) -> dict[str, Tensor]:
-    """Return the heads, into which calibration has been folded."""
-    parameters = network.named_parameters()
-    return {name: tensor.detach().cpu() for name, tensor in parameters if not name.startswith("encoder.")}
 
 
 def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
