@@ -135,9 +135,8 @@ def main() -> None:
         found = _all_sizes(options)
         today = dt.datetime.now(tz=dt.UTC).date().isoformat()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        dedup = "with" if options.dedup else "without"
-        print(f"Labeler `{options.labeler}`, {dedup} dedup, {cores} cores, {platform.machine()}, {today}:\n")
-        print(table(found))
+        how = f"Labeler `{options.labeler}`, {'with' if options.dedup else 'without'} dedup"
+        print(f"{how}, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}")
         if options.csv is not None:
             write_csv(found, options.csv)
 
