@@ -37,8 +37,8 @@ def quick_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def source(tmp_path: Path) -> Path:
     """Write six conversations."""
     path = tmp_path / "rows.jsonl"
-    row = json.dumps({"prompt": "Please draw a lock.", "response": "Sorry, I am unable to draw."})
-    path.write_text(f"{row}\n" * 6, encoding="utf-8")
+    rows = [{"prompt": f"Please draw lock {i}.", "response": "Sorry, I am unable to draw."} for i in range(6)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 

@@ -87,10 +87,11 @@ def judge_on(
         ClusterError: Ray is not installed or out of reach, cannot be given the source or the labeler, gave a block up,
             or did not hand back every shard.
     """
+    fingerprint = _fingerprint(run)
     shards = run.folder.shards(run.taxonomy)
     finished = shards.numbers()
     with _connected(cluster):
-        reading = _reading(run, source, options, finished)
+        reading = _reading(run, source, options, finished, fingerprint)
         with closing(_judged(cluster, run, reading)) as found:
             end = _collect(found, run, finished, _silent if on_layout is None else on_layout)
     if end is None or finished != set(range(end.n_blocks)):
@@ -103,8 +104,8 @@ def judge_on(
     run.finish(tally, end.n_files)
 
 
-def _reading(run: Run, source: object, options: ReadingOptions, finished: set[int]) -> Reading:
-    """Say what is to be read; outside of this machine, also what it must be."""
+def _fingerprint(run: Run) -> str:
+    """Return that of the source, which only what can be read again has."""
     fingerprint = read_object(run.folder.manifest)["source"]["fingerprint"]
     if fingerprint is None:
         message = (
@@ -112,6 +113,11 @@ def _reading(run: Run, source: object, options: ReadingOptions, finished: set[in
             "put it in a file, or in a list, to audit it on Ray"
         )
         raise ClusterError(message)
+    return str(fingerprint)
+
+
+def _reading(run: Run, source: object, options: ReadingOptions, finished: set[int], fingerprint: str) -> Reading:
+    """Say what is to be read; outside of this machine, also what it must be."""
     return Reading(
         source,
         options,

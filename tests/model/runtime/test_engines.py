@@ -70,10 +70,10 @@ def furthest(one: Probabilities, other: Probabilities) -> float:
 def test_where_nothing_is_quantised_the_probabilities_are_those_of_torch(
     kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
 ) -> None:
-    """All heads; ONNX Runtime in fp32 to 1e-4, OpenVINO, which may take bf16, to 0.05. Any batch and length will do."""
+    """All heads; ONNX Runtime in fp32 to 1e-4, OpenVINO, which may take bf16, to 0.1. Any batch and length will do."""
     engine = opened(kind, graph, tmp_path, PLAIN, loaded_weights, tokens)
     exact = judged(tokens, TorchEngine(loaded_weights.network))
-    assert furthest(judged(tokens, engine), exact) < (1e-4 if kind == "onnx" else 0.05)
+    assert furthest(judged(tokens, engine), exact) < (1e-4 if kind == "onnx" else 0.1)
     assert (engine.name, engine.n_categories, engine.n_streams) == ("an-engine", 16, 2)
 
 
