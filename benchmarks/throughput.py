@@ -67,10 +67,11 @@ def sampled(source: str, number: int) -> list[Conversation]:
     return [found[place] for place in sorted(chosen.tolist())]
 
 
-def contest(name: str, source: str, number: int, gate: Path, workers: int) -> Run:
+def contest(name: str, arguments: argparse.Namespace) -> Run:
     """Run one contestant once, in this process."""
-    rows = sampled(source, number)
-    judge = judge_of(name, source, gate, workers)
+    source, gate, workers, limit = arguments.source, arguments.gate, arguments.workers, arguments.audit_rows
+    rows = sampled(source, arguments.rows)
+    judge = judge_of(name, source, gate, workers, limit)
     judge(rows[:_WARM_UP])
     start = time.perf_counter()
     refuses = judge(rows)
@@ -81,7 +82,9 @@ def contest(name: str, source: str, number: int, gate: Path, workers: int) -> Ru
     return Run(seconds, len(refuses) or len(rows), peak, refuses)
 
 
-def judge_of(name: str, source: str, gate: Path, workers: int) -> Callable[[Sequence[Conversation]], list[bool]]:
+def judge_of(
+    name: str, source: str, gate: Path, workers: int, limit: int | None
+) -> Callable[[Sequence[Conversation]], list[bool]]:
     """Return what takes rows and gives verdicts; an empty list where the contestant gives none."""
     import torch
 
@@ -102,7 +105,7 @@ def judge_of(name: str, source: str, gate: Path, workers: int) -> Callable[[Sequ
 
         return tokenise
     if name == "audit":
-        return _audit(source)
+        return _audit(source, limit)
     engine, _, look = name.partition("+")
     analyzer = Analyzer.load(engine=engine, first_look=bool(look))
     return lambda rows: [bool(verdict.is_refusal) for verdict in analyzer.label(rows)]
@@ -143,8 +146,8 @@ def _sorted(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]], l
     return judge
 
 
-def _audit(source: str) -> Callable[[Sequence[Conversation]], list[bool]]:
-    """Return the whole command's work on the whole source: reading, judging, evidence, shards, report."""
+def _audit(source: str, limit: int | None) -> Callable[[Sequence[Conversation]], list[bool]]:
+    """Return the whole command's work on the source: reading, judging, evidence, shards, report."""
     import demur
 
     analyzer = Analyzer.load(engine="auto", first_look=True, evidence=True)
@@ -154,7 +157,7 @@ def _audit(source: str) -> Callable[[Sequence[Conversation]], list[bool]]:
             if len(rows) <= _WARM_UP:
                 list(analyzer.label(rows))
                 return []
-            found = demur.audit(source, labeler=analyzer, out=Path(folder) / "audit")
+            found = demur.audit(source, labeler=analyzer, out=Path(folder) / "audit", limit=limit)
             return [False] * found.rows
 
     return judge
@@ -198,6 +201,7 @@ def in_process(name: str, arguments: argparse.Namespace, gate: Path) -> Run:
     command = [
         sys.executable, __file__, arguments.source, "--rows", str(arguments.rows), "--workers", str(arguments.workers),
         "--contestant", name, "--gate", str(gate),
+        *(["--audit-rows", str(arguments.audit_rows)] if arguments.audit_rows else []),
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.workers), "RAYON_NUM_THREADS": str(arguments.workers)}
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)  # itself
@@ -235,6 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", nargs="?", default="example", help="what `demur audit` reads; the example by default")
     parser.add_argument("--rows", type=int, default=512, help="rows drawn from the source for all but the audit")
+    parser.add_argument("--audit-rows", type=int, help="rows that the audit reads from the beginning; all by default")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, in which all take turns")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="cores")
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES, help="engines that take part")
@@ -245,7 +250,7 @@ def main() -> None:
     if arguments.contestant == "rates":
         print(json.dumps(matrix_rates(arguments.workers)))
     elif arguments.contestant:
-        run = contest(arguments.contestant, arguments.source, arguments.rows, arguments.gate, arguments.workers)
+        run = contest(arguments.contestant, arguments)
         print(json.dumps(asdict(run)))
     else:
         _compare(arguments)
