@@ -5,9 +5,11 @@
     │   └── RowError       one row cannot be read or understood; counted, and fatal only where asked (`--strict`)
     ├── LayoutError        the columns of a source fit no conversation layout, or the named one
     ├── TaxonomyError      a taxonomy or crosswalk file is missing, damaged or contradicts itself
-    ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
+    ├── RecipeError        a recipe or a prompt, or a plan of ablations, is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
+    ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
+    ├── LabelerError       a labeler has no such name, or one that another has
     ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
     ├── BudgetError        what a run may spend is spent
     ├── PriceError         a file of prices is missing, damaged or contradicts itself
@@ -30,6 +32,8 @@ __all__ = [
     "ClusterError",
     "DemurError",
     "EndpointError",
+    "EngineError",
+    "LabelerError",
     "LayoutError",
     "OutputError",
     "PriceError",
@@ -80,7 +84,7 @@ class TaxonomyError(DemurError):
 
 
 class RecipeError(DemurError):
-    """Say that a training recipe or a plan of ablations is missing, damaged or contradicts itself."""
+    """Say that a recipe of training or synthesis, a prompt or a plan of ablations is missing or contradicts itself."""
 
 
 class WeightsError(DemurError):
@@ -89,6 +93,14 @@ class WeightsError(DemurError):
 
 class TrainingError(DemurError):
     """Say that training cannot start or continue with the data and settings given."""
+
+
+class EngineError(DemurError):
+    """Say that an inference engine is not installed, cannot be built, or does not agree with fp32."""
+
+
+class LabelerError(DemurError):
+    """Say that a labeler has no such name, or one that another has."""
 
 
 class EndpointError(DemurError):

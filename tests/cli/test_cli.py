@@ -523,13 +523,14 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
 def test_an_audit_says_at_once_what_it_reads_and_with_which_model(
     demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
 ) -> None:
-    """Encoder and weights, then file and layout, on standard error and before the findings."""
+    """Engine, encoder and weights, then file and layout, on standard error and before the findings."""
     _, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
     lines = errors.splitlines()
     weights = json.loads((tiny_weights / "manifest.json").read_text())
     digest = weights["tensors_sha256"][:12]
-    assert lines[0] == f"encoder: {weights['encoder']}; weights: {tiny_weights} ({digest})"
-    assert lines[1] == f"{source}: read as prompt_response: prompt=prompt response=response"
+    assert lines[0].startswith("engine: torch-fp32-")
+    assert lines[1] == f"encoder: {weights['encoder']}; weights: {tiny_weights} ({digest})"
+    assert lines[2] == f"{source}: read as prompt_response: prompt=prompt response=response"
 
 
 def test_an_audit_that_could_score_nothing_fails_and_still_reports(

@@ -39,7 +39,7 @@ def audit_of(judged: Sequence[Judged], taxonomy: Taxonomy, path: Path, **options
         "options": {"limit": None, "layout": None, "fields": {}, "turns": "last", "chunk": 1024},
         "demur": "1.2.3",
     }
-    counted = [Judged(item, verdict.under(Policy(manifest["policy"]))) for item, verdict in judged]
+    counted = [Judged(one.item, one.verdict.under(Policy(manifest["policy"]))) for one in judged]
     tally = Tally.of(counted, taxonomy, threshold=0.5)
     return Audit(path, taxonomy, tally, manifest, {"openai: messages=messages": 2}, options.get("at"))
 

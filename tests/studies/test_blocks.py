@@ -11,9 +11,10 @@ import pytest
 
 from demur.errors import ClusterError, RowError
 from demur.labelers.keywords import KeywordLabeler
+from demur.studies import judging
 from demur.studies.blocks import Block, End, Judging, Reading, Shard, Stopped
 from demur.studies.inputs import ReadingOptions
-from demur.studies.run import judged, threshold
+from demur.studies.run import threshold
 from demur.studies.shards import Shards
 from demur.studies.tally import Tally
 from demur.verdict import Policy
@@ -91,7 +92,7 @@ def test_a_shard_holds_the_bytes_that_a_run_on_one_machine_writes(
     labeler = KeywordLabeler()
     block = list(reading(str(rows)).blocks())[2]
     assert isinstance(block, Block)
-    local = list(judged(block.items, labeler, Policy.standard))
+    local = list(judging.Judging(labeler, Policy.standard, None).judge(0, block.items))
     shards = Shards(tmp_path / "shards", taxonomy)
     shards.write(2, local, Tally.of(local, taxonomy, threshold=threshold(labeler)))
     found = Judging(labeler, taxonomy, Policy.standard)(pickle.loads(pickle.dumps(block)))  # noqa: S301  # likewise

@@ -148,7 +148,7 @@ def test_the_analyzer_finds_the_same_on_ray(
 ) -> None:
     """Network, tokenizer and thresholds travel; the bundled example has several files, pairs and reasoning."""
     monkeypatch.setattr(run, "CHUNK", 40)
-    here = audit("example", labeler=analyzer, out=tmp_path / "here")
+    here = audit("example", labeler=analyzer, out=tmp_path / "here", dedup=False)
     audit("example", labeler=analyzer, out=tmp_path / "ray", on=two_workers)
     assert here.rows > 3 * 40
     assert _bytes(tmp_path / "ray") == _bytes(tmp_path / "here")

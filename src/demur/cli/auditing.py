@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
 __all__ = [
+    "Dedup",
     "Fields",
     "Layout",
     "Limit",
@@ -62,6 +63,9 @@ Fields = Annotated[
     list[str] | None, typer.Option("--field", help="Column of a part, as part=column (prompt=question). Repeatable.")
 ]
 TurnsName = Annotated[Turns, typer.Option(help="Judge the last assistant turn of a row, or all.")]
+Dedup = Annotated[
+    bool, typer.Option("--dedup/--no-dedup", help="Judge identical conversations once, and count each of them.")
+]
 OnCluster = Annotated[
     str | None,
     typer.Option(
@@ -147,6 +151,8 @@ def print_summary(found: Audit, out: Path) -> None:
     policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
     finding = f"{found.refusals:,} refusals: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"
     print(f"{found.rows:,} replies, {finding if found.why_not_scored is None else found.why_not_scored}")
+    if found.tally.repeats:
+        print(f"{found.tally.repeats:,} of them repeat a text that came before, and were not judged again")
     if found.composition.scored and found.composition.unscored:
         print("unscored: " + ", ".join(f"{reason} {count:,}" for reason, count in found.composition.unscored.items()))
     for key, share in sorted(found.by_category.items(), key=lambda item: -item[1].count):

@@ -49,7 +49,8 @@ def parquet(opened: Opened) -> Iterator[Record]:
     file = pq.ParquetFile(opened.stream, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     n_rows = file.metadata.num_rows
     number = itertools.count(1)
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+    # Arrow would take all cores there are, whatever number of them the user has given.
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         for value, line in zip(_batch_values(batch), number, strict=False):
             yield Record(line, _or_error(value, f"{opened.file}:{line}"), line / n_rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +11,10 @@ from demur.data.intake import as_conversations
 from demur.data.rendering import Renderer
 from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
-from demur.model.runtime import Engine, TorchEngine, infer
+from demur.model.engine_names import EngineName
+from demur.model.first_look import judged_in_looks
+from demur.model.runtime import Engine, TorchEngine, infer, windowed
+from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
 from demur.stats.conformal import DEFAULT_COVERAGE, CategorySets, require_coverage
 from demur.stats.prevalence import OperatingPoint
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Analyzer"]
 
+# Tokens of the window that evidence is looked for in: a sentence, and the ends of the request. For 106 of 109 refusals
+# of hh-rlhf it is the same sentence as in 512 tokens, for two thirds of the tokens; in 64 tokens, for 103.
+_EVIDENCE_TOKENS = 96
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512
 
@@ -34,12 +40,15 @@ _WINDOW = 512
 class Analyzer:
     """Give verdicts with a gate and a category head on one small encoder."""
 
+    judges_text_alone = True
+
     def __init__(
         self,
         weights: Weights,
         *,
         thresholds: Thresholds | None = None,
         engine: Engine | None = None,
+        first_look: bool = False,
         evidence: bool = False,
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
@@ -49,8 +58,10 @@ class Analyzer:
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
-            engine: What runs the network; None for torch.
-            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            engine: What runs the network; None for torch in fp32.
+            first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
+                say which.
+            evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
                 where the weights can state one and no sets where they cannot; None for no sets.
@@ -65,13 +76,16 @@ class Analyzer:
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        self._first = weights.manifest.first_look if first_look else None
+        brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
+        self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
         self.category_sets = _category_sets(weights.manifest.held_out_kinds, coverage)
 
     @classmethod
-    def load(
+    def load(  # noqa: PLR0913  # each is a choice of its own, and most are left out
         cls,
         weights: str | Path | None = None,
         *,
@@ -81,6 +95,8 @@ class Analyzer:
         evidence: bool = False,
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
+        engine: str = EngineName.torch,
+        first_look: bool = False,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
 
@@ -89,12 +105,16 @@ class Analyzer:
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
-            evidence: Whether each refusal gets the sentence that carries it, which costs a pass over its sentences.
+            evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
+            engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
+                that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or so.
+            first_look: Whether long replies that clearly do not refuse are settled in a short window.
 
         Raises:
             ValueError: There is no such policy, or no such coverage can be stated.
+            EngineError: There is no such engine, its extra is not installed, or it does not decide as fp32 does.
             WeightsError: Weights or encoder are missing, damaged, or do not belong together; or these weights cannot
                 state the coverage.
             TaxonomyError: The taxonomy file is missing or damaged.
@@ -103,7 +123,11 @@ class Analyzer:
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
-        return cls(loaded, thresholds=thresholds, evidence=evidence, policy=policy, coverage=coverage)
+        opened = None if engine == EngineName.torch else open_engine(engine, loaded)
+        return cls(
+            loaded, thresholds=thresholds, engine=opened, first_look=first_look,
+            evidence=evidence, policy=policy, coverage=coverage,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -111,7 +135,7 @@ class Analyzer:
         return "demur"
 
     def describe(self) -> dict[str, Any]:
-        """Return what identifies this analyzer: weights, encoder, engine, window, evidence."""
+        """Return what identifies this analyzer: weights, encoder, engine, windows, evidence."""
         return {
             "name": self.name,
             "weights_sha256": self._manifest.tensors_sha256,
@@ -119,6 +143,7 @@ class Analyzer:
             "encoder_sha256": self._encoder.sha256,
             "engine": self._engine.name,
             "max_tokens": self._manifest.max_tokens,
+            "first_look": None if self._first is None else asdict(self._first),
             "evidence": self._with_evidence,
         }
 
@@ -157,20 +182,34 @@ class Analyzer:
 
     def _judge(self, conversations: Sequence[Conversation]) -> list[Verdict]:
         verdicts = [Verdict.unscored("empty_reply")] * len(conversations)
-        judged = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
-        if not judged:
+        present = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
+        if not present:
             return verdicts
-        found = self._infer([conversations[i] for i in judged])
+        found = self._look([conversations[i] for i in present])
         least = None if self.category_sets is None else self.category_sets.least
-        for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
+        for i, refusal, partial, kinds in zip(present, found.refusal, found.partial, found.kinds, strict=True):
             verdicts[i] = decide(
                 refusal, partial, kinds,
                 taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy, least=least,
             )  # fmt: skip
         return self._explained(conversations, verdicts) if self._with_evidence else verdicts
 
-    def _infer(self, conversations: Sequence[Conversation]) -> Probabilities:
+    def _look(self, conversations: Sequence[Conversation]) -> Probabilities:
+        first = self._first
+        if first is None:
+            return self._infer(conversations, self._renderer)
         texts = self._renderer.texts(conversations)
+        renderer = Renderer(self._tokenizer, max_tokens=first.tokens)
+
+        def shortened(places: Sequence[int]) -> list[list[int]]:
+            short = renderer.texts([conversations[i] for i in places])
+            return windowed(short, tokenizer=self._tokenizer, max_tokens=first.tokens)
+
+        tokens = windowed(texts, tokenizer=self._tokenizer, max_tokens=self._manifest.max_tokens)
+        return judged_in_looks(tokens, shortened, self._engine, first)
+
+    def _infer(self, conversations: Sequence[Conversation], renderer: Renderer) -> Probabilities:
+        texts = renderer.texts(conversations)
         return infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
 
     def _explained(self, conversations: Sequence[Conversation], verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -179,7 +218,7 @@ class Analyzer:
         found = evidence_of(
             [conversations[i] for i in refusals],
             [verdicts[i].refusal_probability for i in refusals],
-            lambda reduced: self._infer(reduced).refusal.tolist(),
+            lambda reduced: self._infer(reduced, self._brief_renderer).refusal.tolist(),
         )
         explained = list(verdicts)
         for i, evidence in zip(refusals, found, strict=True):

@@ -174,6 +174,11 @@ class KeywordLabeler:
         """Return the name that reports use."""
         return "keywords"
 
+    @property
+    def judges_text_alone(self) -> bool:
+        """Say that equal texts get equal verdicts."""
+        return True
+
     def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
         """Yield one verdict for each conversation or role-token text, in order; an empty reply is unscored.
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from demur.errors import WeightsError
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.first_look import FirstLook  # noqa: TC001  # pydantic reads the annotation
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
+    from transformers import BertModel
 
     from demur.model.network import RefusalNetwork
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Manifest", "Weights", "save_weights", "shipped_weights"]
+__all__ = ["Manifest", "Weights", "encoder_of", "read_tensors", "save_weights", "shipped_weights"]
 
 _TENSORS = "weights.safetensors"
 _MANIFEST = "manifest.json"
@@ -47,6 +49,7 @@ class Manifest(BaseModel):
             `compliance`.
         held_out_kinds: Probabilities of the true main kinds of such rows that refuse, given that they do, rising; what
             sets of kinds are calibrated on. None in weights of before there were such sets.
+        first_look: Which texts are settled at a first look through a short window; None where none was fitted.
         training: How the weights were made: data files with digests and counts, settings, history.
         tensors_sha256: Digest of `weights.safetensors`.
     """
@@ -64,6 +67,7 @@ class Manifest(BaseModel):
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]
     held_out_kinds: list[Annotated[float, Field(ge=0, le=1)]] | None = None
+    first_look: FirstLook | None = None
     training: dict[str, Any]
     tensors_sha256: str = ""
 
@@ -136,7 +140,7 @@ class Weights:
                 f"{taxonomy.fingerprint[:12]}; give the taxonomy of the weights, or train with this one"
             )
             raise WeightsError(message)
-        found = _encoder_for(manifest, encoder, folder)
+        found = encoder_of(manifest, encoder, folder)
         return cls(_network(found, manifest, folder), found.tokenizer(), found, manifest, taxonomy)
 
 
@@ -157,7 +161,17 @@ def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -
     (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
 
 
-def _encoder_for(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+    """Find the encoder that weights were trained on.
+
+    Args:
+        manifest: The weights'.
+        name: Where the encoder is, if not where the manifest says.
+        folder: Where the weights are, for messages.
+
+    Raises:
+        WeightsError: It cannot be found, or is another one.
+    """
     encoder = Encoder.find(manifest.encoder if name is None else name)
     if encoder.sha256 != manifest.encoder_sha256:
         message = (
@@ -172,8 +186,9 @@ def _encoder_for(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
 def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:
     from demur.model.network import RefusalNetwork
 
-    network = RefusalNetwork(encoder.network(), len(manifest.categories))
-    tensors = _read_tensors(folder / _TENSORS, manifest)
+    # To the network it is the class that was trained: the same parts and tensors under the same names.
+    network = RefusalNetwork(cast("BertModel", encoder.lean_network()), len(manifest.categories))
+    tensors = read_tensors(folder, manifest)
     try:
         network.load_trained(tensors, scale=manifest.low_rank_scale)
     except KeyError as error:
@@ -185,9 +200,15 @@ def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwo
     return network.eval()
 
 
-def _read_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+def read_tensors(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
+    """Read the tensors of a weights folder, by name.
+
+    Raises:
+        WeightsError: They are missing, or not those of the manifest.
+    """
     from safetensors.torch import load_file
 
+    path = folder / _TENSORS
     if not path.is_file():
         message = f"no file {str(path)!r} beside its manifest; restore it or train again"
         raise WeightsError(message)

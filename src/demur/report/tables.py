@@ -28,6 +28,7 @@ __all__ = [
 
 _WORDINGS = 20
 _FINGERPRINT = 16
+_TOLD_ELSEWHERE = frozenset({"chunk", "dedup"})
 _SHARE_HEAD = ("Refusals", "Of scored", "95% interval", "Of refusals")
 
 
@@ -138,11 +139,12 @@ def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
     source, taxonomy, options = manifest["source"], manifest["taxonomy"], manifest["options"]
     thresholds, sets = manifest["thresholds"], manifest["category_sets"]
     layouts = "; ".join(f"{layout} ({with_noun(files, 'file')})" for layout, files in sorted(audit.layouts.items()))
-    given = {key: value for key, value in options.items() if value not in (None, {}) and key != "chunk"}
+    given = {key: value for key, value in options.items() if value not in (None, {}) and key not in _TOLD_ELSEWHERE}
     return (
         ("Source", str(source["name"])),
         ("Source fingerprint", _short(source["fingerprint"])),
         *((("Read as", layouts),) if layouts else ()),
+        *((("Repeated texts", _repeats(audit)),) if options.get("dedup") else ()),
         ("Model", _listed({key: _short(value) for key, value in manifest["model"].items()})),
         ("Taxonomy", f"{taxonomy['name']} {taxonomy['version']}, fingerprint {_short(taxonomy['fingerprint'])}"),
         ("Policy", str(manifest["policy"])),
@@ -151,6 +153,11 @@ def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
         ("Options", _listed(given)),
         ("Demur", str(manifest["demur"])),
     )
+
+
+def _repeats(audit: Audit) -> str:
+    repeats = audit.tally.repeats
+    return f"{count(repeats)} of {count(audit.rows)}, judged once and counted each time" if repeats else "none"
 
 
 def group_name(audit: Audit, key: str) -> str:

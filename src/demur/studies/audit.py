@@ -15,6 +15,7 @@ from demur.studies.cluster import Cluster, judge_on
 from demur.studies.findings import Audit, open_audit
 from demur.studies.folder import AuditFolder
 from demur.studies.inputs import ReadingOptions, open_input
+from demur.studies.judging import judges_text_alone
 from demur.studies.progress import Progress
 from demur.studies.release import release
 from demur.studies.run import Run, chunk_size
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Progress", "audit"]
 
-_FORMAT = 3
+_FORMAT = 4
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 
 
@@ -49,6 +50,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     fields: Mapping[str, str] | None = None,
     turns: Turns = "last",
     policy: str | None = None,
+    dedup: bool = True,
     strict: bool = False,
     resume: bool = False,
     overwrite: bool = False,
@@ -72,6 +74,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
         policy: What counts as a refusal: `strict`, `standard` or `broad`; None for the labeler's own, if it has one, or
             else `standard`.
+        dedup: Whether identical conversations are judged once across the whole run, each counting as often as it is
+            there, by labelers that judge the text alone (`judges_text_alone`); others judge each one, and so does Ray.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
@@ -99,10 +103,18 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     opened = open_input(source, options, on_layout)
     folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
     try:
-        manifest = _manifest(opened, labeler, taxonomy, counted, options)
+        # Workers judge blocks apart, and do not know what others met.
+        is_once = dedup and cluster is None and judges_text_alone(labeler)
+        manifest = _manifest(opened, labeler, taxonomy, counted, options, is_once=is_once)
         folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
-        if not folder.is_finished:
-            run = Run(opened, labeler, taxonomy, folder, counted, strict, progress)
+        if folder.is_finished:
+            # A run that was killed after its last result has left its shards.
+            folder.shards(taxonomy).remove()
+        else:
+            run = Run(
+                opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted, is_once=is_once,
+                strict=strict, progress=progress,
+            )  # fmt: skip
             if cluster is None:
                 run.complete()
             else:
@@ -120,7 +132,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
 
 
 def _manifest(
-    opened: Input, labeler: Labeler, taxonomy: Taxonomy, policy: Policy, options: ReadingOptions
+    opened: Input, labeler: Labeler, taxonomy: Taxonomy, policy: Policy, options: ReadingOptions, *, is_once: bool
 ) -> dict[str, Any]:
     """Return all that decides the outcome: what is equal here gives equal bytes."""
     describe = getattr(labeler, "describe", None)
@@ -133,7 +145,7 @@ def _manifest(
         "policy": policy,
         "thresholds": _recorded(labeler, "thresholds"),
         "category_sets": _recorded(labeler, "category_sets"),
-        "options": {**asdict(options), "chunk": chunk_size(labeler)},
+        "options": {**asdict(options), "chunk": chunk_size(labeler), "dedup": is_once},
     }
     # What was written is compared with what is now: both as JSON has them, tuples and paths included.
     plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import ClusterError, DemurError
+from demur.studies import judging
 from demur.studies.inputs import chunks, open_input
-from demur.studies.run import judged, read, threshold
+from demur.studies.run import read, threshold
 from demur.studies.shards import Packed, Shards
 from demur.studies.tally import Tally
 
@@ -162,7 +163,7 @@ class Judging:
             return Stopped(error)
 
     def _shard(self, block: Block) -> Shard:
-        found = list(judged(block.items, self._labeler, self._policy))
+        found = list(judging.Judging(self._labeler, self._policy, None).judge(0, block.items))
         tally = Tally.of(found, self._taxonomy, threshold=threshold(self._labeler))
         with tempfile.TemporaryDirectory(prefix="demur-") as folder:
             shards = Shards(Path(folder), self._taxonomy)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import OutputError
-from demur.studies.shards import Shards, is_part, remove_parts
+from demur.studies.repeats import Repeats
+from demur.studies.shards import TEXTS, Shards, is_part, remove_parts
 from demur.studies.writing import read_object, write_json
 
 if TYPE_CHECKING:
@@ -63,9 +64,27 @@ class AuditFolder:
         """Tell whether the audit in it came to its end."""
         return self.composition.is_file()
 
+    @property
+    def engine(self) -> str | None:
+        """Return the engine that the audit in it was begun with; None where none is recorded."""
+        try:
+            model = read_object(self.manifest).get("model")
+        except OutputError:
+            return None
+        engine = model.get("engine") if isinstance(model, dict) else None
+        return engine if isinstance(engine, str) else None
+
     def shards(self, taxonomy: Taxonomy) -> Shards:
         """Return the finished chunks of an audit under way."""
         return Shards(self._shards, taxonomy)
+
+    def repeats(self, finished: int) -> Repeats:
+        """Open what an audit under way knows of the texts in its finished chunks, of which there are so many.
+
+        Raises:
+            OutputError: It cannot be used, or does not know them all.
+        """
+        return Repeats(self._shards / TEXTS, finished)
 
     def begin(
         self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool, sources: Iterable[Path] = ()

@@ -46,6 +46,8 @@ class Lesson:
         *,
         folders: Sequence[Path] = (),
         view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
+        held_out_seed: int | None = None,
+        enough: int = 0,
     ) -> Self:
         """Read a recipe's rows and part them by their prompts.
 
@@ -54,12 +56,15 @@ class Lesson:
             taxonomy: Names the kinds.
             folders: Where its files are looked up, first to last; with none, paths are taken as they stand.
             view: What the network is shown of a conversation; the prompts are parted by the whole.
+            held_out_seed: Draws the prompts that are held out, where not the recipe's own seed does.
+            enough: Clear prompts below which synthetic rows help to tune; see `partition`.
 
         Raises:
             SourceError: A file is missing or cannot be read.
         """
         mixture = mix(recipe, taxonomy, folders=folders)
-        parts = partition(mixture.rows, avoid=mixture.avoided, seed=recipe.settings.seed)
+        seed = recipe.settings.seed if held_out_seed is None else held_out_seed
+        parts = partition(mixture.rows, avoid=mixture.avoided, seed=seed, enough=enough)
         training = harder([row for row in parts.training if row.weight > 0], recipe.hard_negative_weight, taxonomy)
         seen = Partition(
             _through(view, training),
@@ -68,8 +73,14 @@ class Lesson:
             n_avoided=parts.n_avoided,
             n_repeated=parts.n_repeated,
             n_withheld=parts.n_withheld,
+            is_thin=parts.is_thin,
         )
         return cls(recipe, mixture, seen)
+
+    def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
+        """Return the texts of those tuning rows that become examples, rendered into a smaller window."""
+        rows = [row.conversation for row in self.parts.tuning if row.is_refusal is not None]
+        return Renderer(tokenizer, max_tokens=max_tokens).texts(rows)
 
     def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
         """Build the examples of the three sides; what measures sees the whole window, as it will in use."""

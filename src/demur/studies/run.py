@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.sources import BrokenRow
 from demur.stats.prevalence import OperatingPoint
 from demur.studies.inputs import chunks
+from demur.studies.judging import Judging
 from demur.studies.progress import Meter
 from demur.studies.summary import summary
 from demur.studies.tally import Judged, Tally
 from demur.studies.writing import read_object, write_json
-from demur.verdict import Policy, Thresholds, Verdict
+from demur.verdict import Policy, Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import Input, Item
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["CHUNK", "Run", "chunk_size", "judged", "read", "threshold"]
+__all__ = ["CHUNK", "Run", "chunk_size", "read", "threshold"]
 
 CHUNK = 1_024
 """Replies after which what is finished is written; an interruption costs no more than these."""
@@ -53,30 +55,27 @@ def read(opened: Input, *, strict: bool) -> Iterator[Item]:
         yield item
 
 
-def judged(chunk: Sequence[Item], labeler: Labeler, policy: Policy) -> Iterator[Judged]:
-    """Label the conversations of a chunk, with the broken rows in their places.
-
-    Raises:
-        ValueError: The labeler gives too few verdicts.
-    """
-    verdicts = labeler.label([item for item in chunk if not isinstance(item, BrokenRow)])
-    for item in chunk:
-        verdict = Verdict.unscored(item.error.reason) if isinstance(item, BrokenRow) else next(verdicts, None)
-        if verdict is None:
-            message = f"labeler {labeler.name!r} gave too few verdicts; it must give one for each conversation"
-            raise ValueError(message)
-        yield Judged(item, verdict.under(policy))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Go through the source once."""
+    """Go through the source once.
+
+    Attributes:
+        opened: What is audited.
+        labeler: Who judges.
+        taxonomy: What the verdicts are in.
+        folder: Where the results go.
+        policy: What counts as a refusal.
+        is_once: Whether each text is judged once, however often it comes.
+        strict: Whether a row that cannot be read stops it all.
+        progress: Told how far it has come.
+    """
 
     opened: Input
     labeler: Labeler
     taxonomy: Taxonomy
     folder: AuditFolder
     policy: Policy
+    is_once: bool
     strict: bool
     progress: Callable[[Progress], None] | None
 
@@ -87,15 +86,16 @@ class Run:
         for stored in shards.tallies():
             tally, finished = tally + stored, finished + 1
         meter = Meter(self.opened, self.progress, tally.composition)
-        items = read(self.opened, strict=self.strict)
-        for number, chunk in enumerate(chunks(items, chunk_size(self.labeler))):
-            meter.begin(len(chunk))
-            if number < finished:
-                continue
-            of_chunk = self._judge(chunk, meter)
-            counted = Tally.of(of_chunk, self.taxonomy, threshold=threshold(self.labeler))
-            shards.write(number, of_chunk, counted)
-            tally += counted
+        with self.folder.repeats(finished) if self.is_once else nullcontext() as repeats:
+            judging = Judging(self.labeler, self.policy, repeats)
+            for number, chunk in enumerate(chunks(read(self.opened, strict=self.strict), chunk_size(self.labeler))):
+                meter.begin(len(chunk))
+                if number < finished:
+                    continue
+                judged = list(_counted(judging.judge(number, chunk), meter))
+                of_chunk = Tally.of(judged, self.taxonomy, threshold=threshold(self.labeler))
+                shards.write(number, judged, of_chunk)
+                tally += of_chunk
         self.finish(tally, self.opened.layouts)
 
     def finish(self, tally: Tally, layouts: Mapping[str, int]) -> None:
@@ -112,13 +112,6 @@ class Run:
         write_json(self.folder.composition, content)
         shards.remove()
 
-    def _judge(self, chunk: Sequence[Item], meter: Meter) -> list[Judged]:
-        found: list[Judged] = []
-        for one in judged(chunk, self.labeler, self.policy):
-            meter.count(one.verdict)
-            found.append(one)
-        return found
-
     def _operating_point(self) -> OperatingPoint | None:
         find, at = getattr(self.labeler, "operating_point", None), threshold(self.labeler)
         # Errors under another policy are not those that were counted.
@@ -126,3 +119,10 @@ class Run:
             return None
         found = find(at)
         return found if isinstance(found, OperatingPoint) else None
+
+
+def _counted(judged: Iterator[Judged], meter: Meter) -> Iterator[Judged]:
+    """Pass verdicts on, and tell of each."""
+    for one in judged:
+        meter.count(one.verdict)
+        yield one

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from demur.studies.tally import Judged
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Packed", "Shards", "is_part", "read_tally", "remove_parts", "schema"]
+__all__ = ["TEXTS", "Packed", "Shards", "is_part", "read_tally", "remove_parts", "schema"]
+
+TEXTS = "texts.sqlite"
+"""Name of what is known of the texts in finished chunks, which lies beside them while the audit is under way."""
 
 _ROW_GROUP = 65_536
-_PART = re.compile(r"part-\d{6,}\.(?:parquet|json)(?:\.tmp)?")
+# SQLite keeps what it has not put in place yet in files of its own beside.
+_PART = re.compile(rf"part-\d{{6,}}\.(?:parquet|json)(?:\.tmp)?|{re.escape(TEXTS)}(?:-wal|-shm|-journal)?")
 
 
 def schema(keys: Sequence[str]) -> pa.Schema:
@@ -128,7 +132,7 @@ class Shards:
         with writing(path) as temporary, pq.ParquetWriter(temporary, columns, compression="zstd") as writer:
             held: list[pa.Table] = []
             for number in range(self.finished()):
-                held.append(pq.read_table(self._verdicts(number), schema=columns))
+                held.append(pq.read_table(self._verdicts(number), schema=columns, use_threads=False))
                 if sum(table.num_rows for table in held) >= _ROW_GROUP:
                     writer.write_table(pa.concat_tables(held).combine_chunks())
                     held.clear()
@@ -147,7 +151,7 @@ class Shards:
 
 
 def is_part(path: Path) -> bool:
-    """Tell whether a file in the folder of shards is one of them, by its name."""
+    """Tell whether a file in the folder of shards is one of them, or what is known of their texts, by its name."""
     return _PART.fullmatch(path.name) is not None and path.is_file()
 
 
@@ -182,7 +186,7 @@ def _table(judged: Sequence[Judged], keys: Sequence[str]) -> pa.Table:
 
 
 def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
-    item, verdict = judged
+    item, verdict = judged.item, judged.verdict
     evidence = verdict.evidence
     kinds: Sequence[float | None] = verdict.category_probabilities or (None,) * len(keys)
     return {

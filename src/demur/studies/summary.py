@@ -42,6 +42,8 @@ def summary(
         "expected_share": _number(counts.expected_share),
         "corrected": _corrected(counts, at, Policy(manifest["policy"])),
         "unscored": dict(counts.unscored),
+        # Where texts are not compared, nobody knows how many repeat: 0 would be a claim.
+        "repeats": tally.repeats if manifest["options"]["dedup"] else None,
         "by_side": {side: _counted(of_side) for side, of_side in tally.sides.items()},
         "pairs": asdict(tally.pairs),
         "probabilities": {"bins": BINS, "counts": list(tally.probabilities)},

@@ -25,10 +25,17 @@ BINS = 40
 
 
 class Judged(NamedTuple):
-    """Keep one item of a source with the verdict on it; a row that could not be read is judged `unscored`."""
+    """Keep one item of a source with the verdict on it; a row that could not be read is judged `unscored`.
+
+    Attributes:
+        item: What was judged.
+        verdict: What was said of it.
+        is_repeat: Whether the same text came before, and the verdict is the one that was given then.
+    """
 
     item: Conversation | BrokenRow
     verdict: Verdict
+    is_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Pairs:
     def of(cls, judged: Iterable[Judged]) -> Self:
         """Count the pairs whose two replies are both among these."""
         replies: dict[tuple[int, int], dict[str, bool]] = {}
-        for item, verdict in judged:
+        for item, verdict, _ in judged:
             if isinstance(item, Conversation) and item.side is not None and verdict.is_scored:
                 replies.setdefault((item.row_id, item.turn), {})[item.side] = verdict.is_refusal
         whole = [one for one in replies.values() if {"chosen", "rejected"} <= one.keys()]
@@ -78,6 +85,7 @@ class Tally:
         pairs: Preference pairs by which reply refuses.
         probabilities: Scored replies by probability of refusal, in `BINS` equal bins from 0 to 1.
         highlights: What is worth reading.
+        repeats: Replies whose text came before, and which were not judged again; they are counted like any other.
     """
 
     composition: Composition
@@ -85,6 +93,7 @@ class Tally:
     pairs: Pairs
     probabilities: tuple[int, ...]
     highlights: Highlights
+    repeats: int = 0
 
     @classmethod
     def of(cls, judged: Sequence[Judged], taxonomy: Taxonomy, *, threshold: float | None = None) -> Self:
@@ -107,6 +116,7 @@ class Tally:
             Pairs.of(judged),
             _histogram(verdict for _, verdict in read),
             Highlights.of(read, broken, keys=taxonomy.keys, threshold=threshold),
+            sum(one.is_repeat for one in judged),
         )
 
     def __add__(self, other: Self) -> Self:
@@ -120,6 +130,7 @@ class Tally:
             self.pairs + other.pairs,
             tuple(ours + theirs for ours, theirs in zip(self.probabilities, other.probabilities, strict=True)),
             self.highlights + other.highlights,
+            self.repeats + other.repeats,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -130,6 +141,7 @@ class Tally:
             "pairs": asdict(self.pairs),
             "probabilities": list(self.probabilities),
             "highlights": self.highlights.to_json(),
+            "repeats": self.repeats,
         }
 
     @classmethod
@@ -141,6 +153,7 @@ class Tally:
             Pairs(**data["pairs"]),
             tuple(data["probabilities"]),
             Highlights.from_json(data["highlights"]),
+            data.get("repeats", 0),  # audits of before compared no texts
         )
 
 

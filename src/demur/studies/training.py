@@ -10,10 +10,12 @@ import torch
 
 from demur.errors import OutputError, TrainingError
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.model.weights import Manifest, save_weights
-from demur.studies.held_out import calibrate, held_out_kinds, held_out_probabilities, thresholds
+from demur.studies.continuation import begun, parting, warn_of_forgetting
+from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from demur.conversation import Conversation
+    from demur.model.beginning import Beginning
     from demur.model.targets import Example
     from demur.taxonomy import Taxonomy
 
@@ -43,6 +46,7 @@ def train(  # noqa: PLR0913  # each is one option of the command line
     settings: TrainingSettings,
     avoid: Sequence[Path] = (),
     texts: Sequence[Path] = (),
+    beginning: Beginning | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
 ) -> Manifest:
@@ -56,6 +60,9 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         settings: How to train.
         avoid: JSONL files whose prompts must not be trained on: those that the result is to be evaluated on.
         texts: JSONL files with the messages of labelled rows that carry none, by id.
+        beginning: Weights to go on from, on the same encoder; the heads and adapters are fresh where there are none.
+            The prompts that they held out stay held out, and the last epoch is kept. With few clear prompts, synthetic
+            rows are held out, too, and calibration and thresholds stay those of the beginning.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
@@ -66,11 +73,15 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         OutputError: The folder cannot be made, or holds finished weights.
     """
     _prepare(out)
-    lesson = Lesson.of(Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings), taxonomy)
-    return _train(lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, on_step=on_step, on_epoch=on_epoch)
+    recipe = Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings)
+    lesson = Lesson.of(recipe, taxonomy, **parting(beginning))
+    return _train(
+        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, beginning=beginning,
+        on_step=on_step, on_epoch=on_epoch,
+    )  # fmt: skip
 
 
-def train_recipe(
+def train_recipe(  # noqa: PLR0913  # as above
     recipe: Recipe,
     out: Path,
     *,
@@ -78,6 +89,7 @@ def train_recipe(
     taxonomy: Taxonomy,
     encoder: Encoder,
     view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
+    beginning: Beginning | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
 ) -> Manifest:
@@ -90,6 +102,7 @@ def train_recipe(
         taxonomy: Gives the head its kinds.
         encoder: What to train on.
         view: What the network is shown of a conversation; the prompts are parted by the whole.
+        beginning: Weights to go on from, as of `train`.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
@@ -99,11 +112,12 @@ def train_recipe(
         OutputError: The folder cannot be made.
     """
     _prepare(out)
-    lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view)
+    lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
     recorded = {"recipe": {"sha256": recipe.sha256, **recipe.to_json()}}
     return _train(
-        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, on_step=on_step, on_epoch=on_epoch
-    )
+        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
+        on_step=on_step, on_epoch=on_epoch,
+    )  # fmt: skip
 
 
 def _train(
@@ -113,18 +127,21 @@ def _train(
     taxonomy: Taxonomy,
     encoder: Encoder,
     recorded: Mapping[str, Any],
+    beginning: Beginning | None,
     on_step: Callable[[Step], None],
     on_epoch: Callable[[Validation], None],
 ) -> Manifest:
     settings, tokenizer = lesson.recipe.settings, encoder.tokenizer()
     training, tuning, measuring = lesson.examples(taxonomy, tokenizer)
     _require_both_sides(training)
-    network = _fresh(encoder, taxonomy, settings)
+    warn_of_forgetting(beginning, training, taxonomy)
+    network = _first(encoder, taxonomy, settings, beginning)
     checkpoint = out / "checkpoint.pt"
     try:
         history = fit(
             network, training, tuning, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
-            checkpoint=checkpoint, on_step=on_step, on_epoch=on_epoch,
+            checkpoint=checkpoint, started_from=None if beginning is None else beginning.manifest.tensors_sha256,
+            on_step=on_step, on_epoch=on_epoch,
         )  # fmt: skip
     except KeyboardInterrupt as interrupt:
         if checkpoint.exists():
@@ -132,7 +149,10 @@ def _train(
         raise
     tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
     merged = _merged(tensors, encoder, taxonomy, settings)
-    calibration = calibrate(merged, tuning, tokenizer=tokenizer)
+    kept = beginning.manifest if beginning is not None and lesson.parts.is_thin else None
+    calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
+    windows = [] if kept else [window for window in FIRST_WINDOWS if window < settings.window]
+    shortened = {window: lesson.shortened(tokenizer, window) for window in windows}
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
@@ -140,11 +160,12 @@ def _train(
         categories=taxonomy.keys,
         low_rank_scale=settings.low_rank_scale,
         max_tokens=settings.window,
-        thresholds=asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
+        thresholds=kept.thresholds if kept else asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
         held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
         held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
-        training={**_record(lesson, history), **recorded},
+        first_look=first_look(merged, tuning, shortened, tokenizer=tokenizer),
+        training={**_record(lesson, history), **recorded, **begun(beginning, lesson, taxonomy)},
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
     return Manifest.load(out)
@@ -169,13 +190,19 @@ def _require_both_sides(training: Sequence[Example]) -> None:
         raise TrainingError(message)
 
 
-def _fresh(encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings) -> RefusalNetwork:
+def _first(
+    encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings, beginning: Beginning | None
+) -> RefusalNetwork:
+    """Build the network as it is before the first step."""
     torch.manual_seed(settings.seed)
     network = RefusalNetwork(encoder.network(), len(taxonomy))
     if settings.rank:
         add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale, dropout=settings.low_rank_dropout)
     else:
         network.encoder.embeddings.requires_grad_(requires_grad=False)
+    if beginning is not None:
+        beginning.require_rank(settings.rank)
+        beginning.place(network, taxonomy, scale=settings.low_rank_scale)
     if torch.cuda.is_available():
         return network.to("cuda")
     if settings.max_tokens <= _SHORT_WINDOW:
