@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 RESULTS = ("verdicts.parquet", "composition.json", "tally.json", "manifest.json")
 STORE_BYTES = 200 * 1024**2
 STARTS = 5
-PATIENCE = {
+SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Otherwise Ray leaves a token in the user's home.
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_register_timeout_seconds": "600",
     "RAY_gcs_server_request_timeout_seconds": "600",
@@ -44,7 +48,7 @@ PATIENCE = {
 def two_workers() -> Iterator[Cluster]:
     """Start a Ray of two cores on the loopback, with all the time that a busy machine takes."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in PATIENCE.items():
+        for name, value in SETTINGS.items():
             patch.setenv(name, value)
         _start()
         yield Cluster(workers=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
+import warnings
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,16 +202,24 @@ def _connected(cluster: Cluster) -> Iterator[None]:
             "_node_ip_address": "127.0.0.1",
         }  # fmt: skip
     try:
-        ray.init(address=address, **quiet)
+        with warnings.catch_warnings(action="ignore"):
+            ray.init(address=address, **quiet)
     except Exception as error:  # Ray raises a dozen unrelated types, bare `Exception` among them
         ray.shutdown()
-        failed = "Ray does not start here" if address == "local" else f"no Ray cluster can be reached at {address!r}"
-        message = f"{failed} ({_first_line(error)}); {_HOW}"
-        raise ClusterError(message) from error
+        raise ClusterError(_unreached(address, error)) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _unreached(address: str, error: Exception) -> str:
+    why = _first_line(error)
+    if address == "local":
+        return f"Ray does not start here ({why}); try again when this machine is less busy, or audit without --on"
+    # A Ray Client server that misses its token does not answer, and Ray tells that as a lost connection.
+    token = "" if os.environ.get("RAY_AUTH_MODE") == "token" else ", with RAY_AUTH_MODE=token if it asks for a token"
+    return f"no Ray cluster can be reached at {address!r} ({why}); {_HOW}{token}"
 
 
 def _judged(cluster: Cluster, run: Run, reading: Reading) -> Generator[Shard | End | Stopped, None, None]:
