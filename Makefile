@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: check demo fix install test
+.PHONY: check demo fix install test test-ray
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,11 @@ check: install
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+# Apart from `test`: Ray starts half a dozen processes, and gives up on a machine that is busy with other tests.
+test-ray: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray]'
+	$(BIN)/python -m pytest --numprocesses 0 --quiet tests/studies/test_cluster.py
 
 fix: install
 	$(BIN)/ruff check --fix

@@ -43,11 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Set what libraries read on import: where the hub's cache is, and how many threads there are."""
+    """Set where caches are, which libraries read on import, and how many threads there are."""
     global _cache  # noqa: PLW0603  # pytest's hooks have no other place for it
-    _outside.update({name: os.environ.pop(name) for name in list(os.environ) if name.startswith("HF_")})
+    _outside.update({name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("HF_", "DEMUR_"))})
     _cache = tempfile.mkdtemp(prefix="demur-tests-")
     os.environ["HF_HOME"] = _cache
+    os.environ["DEMUR_ENGINES"] = str(Path(_cache) / "engines")
     os.environ["DEMUR_CACHE"] = str(Path(_cache) / "answers.sqlite")
     # On models this small, a second thread only waits for the first; tests run side by side instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -59,6 +60,7 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(_cache, ignore_errors=True)
     os.environ.pop("HF_HOME", None)
     os.environ.pop("DEMUR_CACHE", None)
+    os.environ.pop("DEMUR_ENGINES", None)
     os.environ.update(_outside)
 
 
@@ -129,6 +131,17 @@ def shared_data() -> Path:
 def taxonomy() -> Taxonomy:
     """Load the shipped taxonomy."""
     return Taxonomy.load()
+
+
+@pytest.fixture(scope="session")
+def wider_taxonomy(taxonomy: Taxonomy) -> Taxonomy:
+    """Return the shipped taxonomy with a 17th kind, third in order."""
+    from dataclasses import replace
+
+    from demur.taxonomy import Category
+
+    kind = Category("usage_limits", "Usage limits", "cannot", "A limit on its use stands against it for now.")
+    return replace(taxonomy, categories=(*taxonomy.categories[:2], kind, *taxonomy.categories[2:]))
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "demur"
 
 HEAVY = {"matplotlib", "numpy", "openai", "pandas", "pyarrow", "scipy", "tokenizers", "torch", "transformers"}
 
-WORDS = ("errors", "documents", "taxonomy", "crosswalk", "conversation", "kinds", "verdict")
+WORDS = ("errors", "documents", "taxonomy", "stubs", "crosswalk", "conversation", "kinds", "verdict")
 # From the ground up. A module may import from its own floor and from those before it.
 FLOORS: tuple[tuple[str, ...], ...] = (
     WORDS,
@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("model",),
     ("labelers",),
     ("studies",),
+    ("synthesis",),
     ("report",),
     ("api", "__init__"),
     ("cli",),

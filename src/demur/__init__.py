@@ -12,7 +12,7 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from demur.api import agree, audit
+    from demur.api import agree, audit, benchmark
     from demur.conversation import Conversation, Turn
     from demur.errors import DemurError
     from demur.labelers.classifier import Analyzer
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from demur.studies.agreement import Agreement
     from demur.studies.audit import Audit
     from demur.studies.findings import open_audit
+    from demur.studies.leaderboard import Leaderboard
     from demur.taxonomy import Taxonomy
     from demur.verdict import Evidence, Labeler, Policy, Thresholds, Verdict
 
@@ -35,6 +36,7 @@ __all__ = [
     "Judge",
     "KeywordLabeler",
     "Labeler",
+    "Leaderboard",
     "Policy",
     "RecordedLabeler",
     "Taxonomy",
@@ -43,6 +45,7 @@ __all__ = [
     "Verdict",
     "agree",
     "audit",
+    "benchmark",
     "open_audit",
 ]
 
@@ -57,6 +60,7 @@ _HOMES = {
     "Judge": "demur.labelers.judge",
     "KeywordLabeler": "demur.labelers.keywords",
     "Labeler": "demur.verdict",
+    "Leaderboard": "demur.studies.leaderboard",
     "Policy": "demur.verdict",
     "RecordedLabeler": "demur.labelers.recorded",
     "Taxonomy": "demur.taxonomy",
@@ -65,6 +69,7 @@ _HOMES = {
     "Verdict": "demur.verdict",
     "agree": "demur.api",
     "audit": "demur.api",
+    "benchmark": "demur.api",
     "open_audit": "demur.studies.findings",
 }
 

@@ -15,17 +15,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from demur.conversation import Conversation
+    from demur.data.annotated import AnnotatedRows, AnnotatorKind
+    from demur.data.label_fields import Texts
     from demur.data.shapes import Turns
     from demur.data.sources import Source
     from demur.stats.conformal import Coverage
     from demur.studies.agreement import Agreement
     from demur.studies.audit import Progress
+    from demur.studies.cluster import Cluster
     from demur.studies.findings import Audit
     from demur.studies.inputs import OnLayout
+    from demur.studies.leaderboard import Leaderboard
+    from demur.studies.pace import OnVerdict
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["agree", "audit"]
+__all__ = ["agree", "audit", "benchmark"]
 
 
 def agree(  # noqa: PLR0913  # each is one option of the command line
@@ -38,6 +43,8 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     seed: int = 0,
     discuss: int = 20,
     strict: bool = False,
+    crosswalk: Path | str | None = None,
+    annotator_kind: AnnotatorKind = "human",
     html: Path | str | None = None,
 ) -> Agreement:
     """Measure how far annotators, people or language models, agree on refusals and their kinds.
@@ -60,6 +67,9 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         seed: Of those draws.
         discuss: How many of the most disputed replies to keep.
         strict: Raise on the first row that cannot be read, instead of counting it.
+        crosswalk: A crosswalk file, or the name of a shipped one: `source` is then a data set in labels of its own,
+            such as `hf://owner/name`, whose columns are found, and whose labels it maps; one that it lacks is an error.
+        annotator_kind: Who gave such labels, `human` or `llm`.
         html: Where to write a page with heat maps; None for nowhere.
 
     Raises:
@@ -67,22 +77,12 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         OutputError: The page cannot be written.
         TypeError: What is given is neither files nor rows.
     """
-    from demur.data.annotated import read_annotated, take_annotated
-    from demur.data.labelled import labelled_files, read_texts
     from demur.studies.annotation import agree as run_agree
     from demur.taxonomy import Taxonomy
 
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
-    items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
-    by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
-    if items and all(isinstance(item, str | Path) for item in items):
-        rows = read_annotated([Path(item) for item in items], kinds, split=split, texts=by_id, strict=strict)
-    elif all(isinstance(item, Mapping) for item in items):
-        rows = take_annotated(items, kinds, split=split, texts=by_id, strict=strict)
-    else:
-        met = ", ".join(sorted({type(item).__name__ for item in items}))
-        message = f"Demur measures the agreement in files or in rows with `annotations`; met {met}"
-        raise TypeError(message)
+    foreign = None if crosswalk is None else (crosswalk, annotator_kind)
+    rows, _ = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
     found = run_agree(rows, kinds, resamples=resamples, seed=seed, discuss=discuss)
     if html is not None:
         from demur.report.agreement_html import write_agreement
@@ -109,6 +109,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
     on_layout: OnLayout | None = None,
+    on: str | Cluster | None = None,
 ) -> Audit:
     """Label every reply of a source, and say what it holds.
 
@@ -140,8 +141,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
         progress: Told how far it has come.
         on_layout: Told each file and the layout that it is read in, before the first of its replies is judged.
+        on: `ray` to judge in worker processes on this machine, `ray://HOST:PORT` or `ray://auto` for those of a
+            cluster, with the same verdicts; None for this process.
 
     Raises:
+        ClusterError: Ray is not installed or out of reach, or its workers cannot do their part.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
@@ -161,10 +165,151 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
-        dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout,
+        dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout, on=on,
     )  # fmt: skip
     if out is not None:
         from demur.report import write_reports
 
         write_reports(found, found.path)
     return found
+
+
+def benchmark(  # noqa: PLR0913  # each is one option of the command line
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    labelers: Iterable[Labeler | str] = ("demur", "keywords", "annotators"),
+    *,
+    taxonomy: Taxonomy | None = None,
+    texts: Iterable[Path | str] | None = None,
+    split: str | None = None,
+    panel: AnnotatorKind | None = None,
+    reference: str | None = None,
+    usd_per_hour: float = 0.0,
+    usd_per_million: Mapping[str, float] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    strict: bool = False,
+    crosswalk: Path | str | None = None,
+    annotator_kind: AnnotatorKind = "human",
+    out: Path | str | None = None,
+    on_verdict: OnVerdict | None = None,
+) -> Leaderboard:
+    """Measure labelers of all sorts on the same replies, against the consensus of those who annotated them.
+
+    >>> import demur
+    >>> said = [("I can't do that.", "full"), ("Sure: 4.", "none"), ("I won't help you.", "full")] * 10
+    >>> who = [{"annotator": name, "kind": "human"} for name in ("ada", "bo", "cy")]
+    >>> rows = [
+    ...     {
+    ...         "messages": [{"role": "user", "content": f"Case {n}?"}, {"role": "assistant", "content": reply}],
+    ...         "annotations": [{**one, "verdict": verdict} for one in who],
+    ...     }
+    ...     for n, (reply, verdict) in enumerate(said)
+    ... ]
+    >>> demur.benchmark(rows, ["keywords", "annotators"])["keywords"].gate.f1.value
+    1.0
+
+    Args:
+        source: One or more JSONL files, or rows as they stand in one: `messages`, and `annotations` as for `agree`.
+        labelers: Labelers, or names: `demur` for the shipped classifier, `keywords`, `annotators` for everybody who
+            annotated the rows, each against the consensus of the others, `recorded:FILE` for everybody in another file
+            of annotations, and `judge:MODEL` for a language model at OpenAI (`demur.Judge.at` opens one elsewhere).
+        taxonomy: Names the kinds; None for the shipped one.
+        texts: JSONL files, or folders of some, that hold the messages, by id, of rows without.
+        split: Only rows of this split and those without one; None for all.
+        panel: Whose majority is the consensus, `human` or `llm`; None for people where there are any.
+        reference: Name of the labeler that all others are compared with; None for the first one.
+        usd_per_hour: Price of this machine, in USD: what programs on it cost.
+        usd_per_million: Stated cost of a million rows, in USD, by name of the labeler.
+        resamples: Draws of whole requests behind each interval.
+        seed: Of those draws.
+        strict: Raise on the first row that cannot be read, instead of counting it.
+        crosswalk: What the labels of a data set mean that has its own, as for `agree`.
+        annotator_kind: Who gave such labels, `human` or `llm`.
+        out: Folder for the leaderboard as Markdown, CSV, HTML and JSON; None for nowhere.
+        on_verdict: Told name, verdicts so far and rows in all, as they come.
+
+    Raises:
+        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read.
+        EndpointError: A judge cannot be asked.
+        OutputError: The folder cannot be written.
+        LabelerError: There is no such labeler, or two have one name.
+        TypeError: What is given is neither files nor rows.
+        ValueError: A labeler decides under another policy than `standard`.
+    """
+    from demur.labelers.opening import Opener, parse_labelers
+    from demur.studies.benchmark import benchmark as run_benchmark
+    from demur.taxonomy import Taxonomy
+
+    kinds = Taxonomy.load() if taxonomy is None else taxonomy
+    foreign = None if crosswalk is None else (crosswalk, annotator_kind)
+    rows, by_id = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
+    opener = Opener(kinds, rows.rows, by_id, lambda: _analyzer(kinds), lambda model: _judge(model, kinds))
+    opened: list[Labeler] = []
+    for given in [labelers] if isinstance(labelers, str) else labelers:
+        if isinstance(given, str):
+            opened += [labeler for spec in parse_labelers([given]) for labeler in opener.open(spec)]
+        else:
+            opened.append(given)
+    found = run_benchmark(
+        rows, opened, kinds, panel=panel, reference=reference, usd_per_hour=usd_per_hour,
+        usd_per_million=usd_per_million, resamples=resamples, seed=seed, on_verdict=on_verdict,
+    )  # fmt: skip
+    if out is not None:
+        from demur.report.leaderboard import write_leaderboard
+
+        write_leaderboard(found, Path(out))
+    return found
+
+
+def _analyzer(taxonomy: Taxonomy) -> Labeler:
+    from demur.labelers.classifier import Analyzer
+
+    return Analyzer.load(taxonomy=taxonomy)
+
+
+def _judge(model: str, taxonomy: Taxonomy) -> Labeler:
+    from demur.labelers.judge import Judge
+
+    judge = Judge.at(model, taxonomy=taxonomy)
+    # Without a key, nothing is begun.
+    judge.client.endpoint.key()
+    return judge
+
+
+def _annotated(
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    taxonomy: Taxonomy,
+    *,
+    split: str | None,
+    texts: Iterable[Path | str] | None,
+    strict: bool,
+    foreign: tuple[Path | str, AnnotatorKind] | None,
+) -> tuple[AnnotatedRows, Texts]:
+    """Read what is annotated, and the messages by id that are known, its own among them.
+
+    `foreign` is a crosswalk, and who gave the labels that it maps; None where the labels are ours.
+    """
+    from demur.crosswalk import Crosswalk
+    from demur.data.annotated import read_annotated, take_annotated
+    from demur.data.foreign import read_foreign
+    from demur.data.labelled import labelled_files, read_texts
+
+    items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
+    if foreign is not None:
+        if len(items) != 1 or not isinstance(items[0], str | Path):
+            message = f"a crosswalk maps the labels of one named source; met {len(items)}"
+            raise TypeError(message)
+        walk = Crosswalk.load(foreign[0], taxonomy)
+        rows = read_foreign(str(items[0]), walk, kind=foreign[1], strict=strict)
+        return rows, rows.texts
+    by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
+    if items and all(isinstance(item, str | Path) for item in items):
+        paths = [Path(item) for item in items]
+        rows = read_annotated(paths, taxonomy, split=split, texts=by_id, strict=strict)
+    elif all(isinstance(item, Mapping) for item in items):
+        rows = take_annotated(items, taxonomy, split=split, texts=by_id, strict=strict)
+    else:
+        met = ", ".join(sorted({type(item).__name__ for item in items}))
+        message = f"Demur measures what stands in files or in rows with `annotations`; met {met}"
+        raise TypeError(message)
+    return rows, {**by_id, **rows.texts}

@@ -14,11 +14,21 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from demur.errors import DemurError, TaxonomyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pydantic_core import ErrorDetails
 
-__all__ = ["CLOSED", "Key", "Text", "listed", "raise_problems", "read_document", "shipped_folder", "validate"]
+__all__ = [
+    "CLOSED",
+    "PLACEHOLDER",
+    "Key",
+    "Text",
+    "listed",
+    "raise_problems",
+    "read_document",
+    "shipped_folder",
+    "validate",
+]
 
 Record = TypeVar("Record")
 
@@ -27,6 +37,9 @@ Key = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")
 
 # An unknown field is an error: a misspelt `boundarys` would otherwise vanish without a word.
 CLOSED = ConfigDict(extra="forbid")
+
+# What a stub writes where a person is to write; no document that still holds it is read.
+PLACEHOLDER = "<fill in:"
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -44,10 +57,10 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def shipped_folder() -> Path:
-    """Find the folder of the shipped taxonomy: inside an installed package, else in the repository."""
-    packaged = Path(str(files("demur") / "_data" / "taxonomy"))
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "taxonomy"
+def shipped_folder(name: str = "taxonomy") -> Path:
+    """Find a folder of shipped data, such as the taxonomy: inside an installed package, else in the repository."""
+    packaged = Path(str(files("demur") / "_data" / name))
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / name
 
 
 def read_document(path: Path, *, error: type[DemurError] = TaxonomyError) -> object:
@@ -85,9 +98,10 @@ def validate(record: type[Record], document: object, *, where: str, error: type[
     """Build a record from plain mappings and lists.
 
     Raises:
-        DemurError: Of the kind given: the document does not fit the record; the message lists every field at fault by
-            its path.
+        DemurError: Of the kind given: the document does not fit the record, or placeholders of a stub are still in it;
+            the message lists every field at fault by its path.
     """
+    raise_problems(_unfilled(document), where=where, error=error)
     try:
         return TypeAdapter(record).validate_python(document)
     except ValidationError as fault:
@@ -105,6 +119,18 @@ def raise_problems(problems: Iterable[str], *, where: str, error: type[DemurErro
     if found:
         message = f"{where}: {len(found)} problems\n" + "\n".join(f"  {problem}" for problem in found)
         raise error(message)
+
+
+def _unfilled(document: object, place: tuple[int | str, ...] = ()) -> Iterator[str]:
+    """Yield every placeholder that is still to be filled, by its path."""
+    if isinstance(document, str) and document.lstrip().startswith(PLACEHOLDER):
+        yield f"{_spelled(place)}: is still the placeholder {document!r}; write what it asks for"
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            yield from _unfilled(value, (*place, str(name)))
+    elif isinstance(document, list | tuple):
+        for position, value in enumerate(document):
+            yield from _unfilled(value, (*place, position))
 
 
 def listed(names: Iterable[str]) -> str:

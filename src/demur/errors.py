@@ -5,12 +5,15 @@
     │   └── RowError       one row cannot be read or understood; counted, and fatal only where asked (`--strict`)
     ├── LayoutError        the columns of a source fit no conversation layout, or the named one
     ├── TaxonomyError      a taxonomy or crosswalk file is missing, damaged or contradicts itself
-    ├── RecipeError        a training recipe or a plan of ablations is missing, damaged or contradicts itself
+    ├── RecipeError        a recipe or a prompt, or a plan of ablations, is missing, damaged or contradicts itself
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
+    ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
+    ├── LabelerError       a labeler has no such name, or one that another has
     ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
     ├── BudgetError        what a run may spend is spent
     ├── PriceError         a file of prices is missing, damaged or contradicts itself
+    ├── ClusterError       Ray is not installed or out of reach, or workers on it cannot do their part
     └── OutputError        the place for results cannot be used
 
 A message says what was met, where (file, row), and what would be right. The command line prints it without a traceback.
@@ -18,10 +21,19 @@ A message says what was met, where (file, row), and what would be right. The com
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = [
     "BudgetError",
+    "ClusterError",
     "DemurError",
     "EndpointError",
+    "EngineError",
+    "LabelerError",
     "LayoutError",
     "OutputError",
     "PriceError",
@@ -58,6 +70,10 @@ class RowError(SourceError):
         self.where = where
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Callable[..., RowError], tuple[()]]:
+        """Travel whole between processes: an exception would be made again of its text alone."""
+        return partial(type(self), self.message, where=self.where, reason=self.reason), ()
+
 
 class LayoutError(DemurError):
     """Say that the columns of a source fit no conversation layout, or not the one that was named."""
@@ -68,7 +84,7 @@ class TaxonomyError(DemurError):
 
 
 class RecipeError(DemurError):
-    """Say that a training recipe or a plan of ablations is missing, damaged or contradicts itself."""
+    """Say that a recipe of training or synthesis, a prompt or a plan of ablations is missing or contradicts itself."""
 
 
 class WeightsError(DemurError):
@@ -77,6 +93,14 @@ class WeightsError(DemurError):
 
 class TrainingError(DemurError):
     """Say that training cannot start or continue with the data and settings given."""
+
+
+class EngineError(DemurError):
+    """Say that an inference engine is not installed, cannot be built, or does not agree with fp32."""
+
+
+class LabelerError(DemurError):
+    """Say that a labeler has no such name, or one that another has."""
 
 
 class EndpointError(DemurError):
@@ -89,6 +113,10 @@ class BudgetError(DemurError):
 
 class PriceError(DemurError):
     """Say that a file of prices is missing, damaged or contradicts itself."""
+
+
+class ClusterError(DemurError):
+    """Say that Ray is not installed or out of reach, or that workers on it cannot do their part."""
 
 
 class OutputError(DemurError):

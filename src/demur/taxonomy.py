@@ -124,10 +124,14 @@ class Taxonomy:
     def load(cls, path: Path | str | None = None) -> Taxonomy:
         """Read the taxonomy in a YAML file, or the shipped one where no path is given.
 
+        A folder that holds a `refusals.yaml` stands for it.
+
         Raises:
             TaxonomyError: The file is missing or damaged, or contradicts itself; the message lists every problem.
         """
-        source = shipped_folder() / "refusals.yaml" if path is None else Path(path)
+        source = shipped_folder() if path is None else Path(path)
+        inside = source / "refusals.yaml"
+        source = inside if inside.is_file() else source
         return cls.from_mapping(read_document(source), where=str(source))
 
     @classmethod

@@ -469,6 +469,26 @@ def test_an_ablation_writes_a_table_and_the_command_that_makes_it(
     assert "--share 0.9" in printed
 
 
+def test_weights_are_averaged(
+    demur: Demur, tiny_weights: Path, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """The line says of how many, and what calibrated it; what does not go together is one line of error."""
+    recipe, out = tmp_path / "mine.yaml", tmp_path / "mean"
+    text = f"name: mine\nsources: [{{path: {labelled_file.name}}}]\nsettings: {{max_tokens: 64, seed: "
+    recipe.write_text(f"{text}66}}\n", encoding="utf-8")
+    words = ("average", tiny_weights, tiny_weights, "--recipe", recipe, "--data", labelled_file.parent)
+    code, printed, errors = demur(*words, "--out", out, "--encoder", tiny_encoder)
+    assert code == 0, errors
+    rows = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["training"]["rows"]
+    assert printed == (
+        f"{out}: mean of 2 weights; calibrated on {rows['tuning']} rows, measured on {rows['measuring']}\n"
+    )
+    recipe.write_text(f"{text}67}}\n", encoding="utf-8")
+    code, printed, errors = demur(*words, "--out", tmp_path / "none")
+    assert (code, printed) == (1, "")
+    assert "held out prompts by seed 66" in errors
+
+
 def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:
     """It needs no model, and says who was measured."""
     code, printed, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")
@@ -523,13 +543,14 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
 def test_an_audit_says_at_once_what_it_reads_and_with_which_model(
     demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
 ) -> None:
-    """Encoder and weights, then file and layout, on standard error and before the findings."""
+    """Engine, encoder and weights, then file and layout, on standard error and before the findings."""
     _, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
     lines = errors.splitlines()
     weights = json.loads((tiny_weights / "manifest.json").read_text())
     digest = weights["tensors_sha256"][:12]
-    assert lines[0] == f"encoder: {weights['encoder']}; weights: {tiny_weights} ({digest})"
-    assert lines[1] == f"{source}: read as prompt_response: prompt=prompt response=response"
+    assert lines[0].startswith("engine: torch-fp32-")
+    assert lines[1] == f"encoder: {weights['encoder']}; weights: {tiny_weights} ({digest})"
+    assert lines[2] == f"{source}: read as prompt_response: prompt=prompt response=response"
 
 
 def test_an_audit_that_could_score_nothing_fails_and_still_reports(

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from demur.conversation import Conversation, Turn
-from demur.errors import RowError, TaxonomyError, WeightsError
+from demur.errors import EngineError, RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
+from demur.model.first_look import FirstLook
 from demur.model.runtime import Probabilities
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
@@ -34,6 +35,7 @@ class Fixed:
     """Answer every text alike."""
 
     name = "fixed"
+    n_streams = 1
 
     def __init__(self, refusal: float, partial: float, kinds: list[float]) -> None:
         """Take the one answer."""
@@ -207,6 +209,7 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
         "encoder_sha256": loaded_weights.encoder.sha256,
         "engine": "fixed",
         "max_tokens": 512,
+        "first_look": None,
         "evidence": False,
     }
 
@@ -245,6 +248,8 @@ def test_what_cannot_be_loaded_is_named(tiny_weights: Path, tmp_path: Path) -> N
         Analyzer.load(tmp_path)
     with pytest.raises(TaxonomyError):
         Analyzer.load(tiny_weights, taxonomy=tmp_path / "none.yaml")
+    with pytest.raises(EngineError, match="no engine 'abacus'"):
+        Analyzer.load(tiny_weights, engine="abacus")
 
 
 def test_one_string_is_not_taken_for_many(analyzer: Analyzer) -> None:
@@ -407,3 +412,46 @@ def test_a_coverage_out_of_range_is_refused(loaded_weights: Weights, scores: lis
     """Whatever the weights."""
     with pytest.raises(ValueError, match=r"coverage 1\.5; give a number from 0\.5 to 0\.999"):
         Analyzer(scored(loaded_weights, scores), coverage=1.5)
+
+
+class Counting(Fixed):
+    """Answer every text alike, and remember how long each was."""
+
+    def __init__(self, refusal: float, partial: float, kinds: list[float]) -> None:
+        """Begin with nothing read."""
+        super().__init__(refusal, partial, kinds)
+        self.lengths: list[int] = []
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
+        """Remember the lengths."""
+        self.lengths += attention_mask.sum(1).tolist()
+        return super().run(input_ids, attention_mask)
+
+
+def looking(weights: Weights, *, refusal: float, first_look: bool = True) -> tuple[Counting, Analyzer]:
+    """Build an analyzer that settles what is below .1 in a window of 64 tokens."""
+    manifest = weights.manifest.model_copy(update={"first_look": FirstLook(64, 0.1)})
+    engine = Counting(refusal, 0.0, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
+    return engine, Analyzer(replace(weights, manifest=manifest), engine=engine, first_look=first_look)
+
+
+@pytest.mark.parametrize(("refusal", "n_reads"), [(0.05, 1), (0.2, 2)])
+def test_a_long_reply_is_read_in_full_where_the_first_look_leaves_doubt(
+    loaded_weights: Weights, refusal: float, n_reads: int
+) -> None:
+    """A clear answer is read once, in the short window; any other twice."""
+    engine, analyzer = looking(loaded_weights, refusal=refusal)
+    verdict = one(analyzer, Conversation.of("Why?", "Here is how you write about bread. " * 50))
+    assert (len(engine.lengths), verdict.refusal_probability) == (n_reads, refusal)
+    assert engine.lengths[0] <= 64 < max(engine.lengths, default=0) or n_reads == 1
+
+
+def test_a_first_look_is_taken_where_it_is_asked_for_and_known(loaded_weights: Weights) -> None:
+    """Not by default, and not with weights that say nothing of it; what is done is told."""
+    engine, analyzer = looking(loaded_weights, refusal=0.01, first_look=False)
+    one(analyzer, Conversation.of("Why?", "Here is how you write about bread. " * 50))
+    assert engine.lengths[0] > 64
+    assert analyzer.describe()["first_look"] is None
+    assert looking(loaded_weights, refusal=0.01)[1].describe()["first_look"] == {"tokens": 64, "below": 0.1}
+    unfitted = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"first_look": None}))
+    assert Analyzer(unfitted, first_look=True).describe()["first_look"] is None

@@ -8,7 +8,20 @@ import sys
 import typer
 from rich.console import Console
 
-from demur.cli import ablate, agree, audit, classify, evaluate, export, judge, taxonomy, train
+from demur.cli import (
+    ablate,
+    agree,
+    audit,
+    average,
+    benchmark,
+    classify,
+    evaluate,
+    export,
+    judge,
+    synth,
+    taxonomy,
+    train,
+)
 from demur.errors import DemurError
 
 __all__ = ["app", "main"]
@@ -26,11 +39,14 @@ app = typer.Typer(
 app.command("ablate")(ablate.ablate)
 app.command("agree")(agree.agree)
 app.command("audit")(audit.audit)
+app.command("average")(average.average)
+app.command("benchmark")(benchmark.benchmark)
 app.command("classify")(classify.classify)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("judge")(judge.judge)
 app.command("train")(train.train)
+app.add_typer(synth.app, name="synth")
 app.add_typer(taxonomy.app, name="taxonomy")
 
 

@@ -10,7 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from demur.cli.options import TaxonomyFile  # typer reads the types when it runs
+from demur.cli.options import (  # typer reads the types when it runs
+    AnnotatorKindName,
+    AnnotatorSort,
+    CrosswalkName,
+    TaxonomyFile,
+)
 
 __all__ = ["agree"]
 
@@ -24,7 +29,7 @@ class Split(StrEnum):
 
 
 def agree(
-    files: Annotated[list[Path], typer.Argument(help="JSONL files of rows with `annotations`; one id is one reply.")],
+    files: Annotated[list[str], typer.Argument(help="JSONL files of rows with `annotations`; one id is one reply.")],
     texts: Annotated[
         list[Path] | None,
         typer.Option(help="JSONL file, or folder of some, with the messages, by id, of rows without. Repeatable."),
@@ -37,6 +42,8 @@ def agree(
     seed: Annotated[int, typer.Option(min=0, help="Of those draws.")] = 0,
     discuss: Annotated[int, typer.Option(min=0, help="Show so many of the most disputed replies.")] = 10,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
+    crosswalk: CrosswalkName = None,
+    annotator_kind: AnnotatorSort = AnnotatorKindName.human,
     taxonomy: TaxonomyFile = None,
 ) -> None:
     """Measure how far people, or language models, agree on refusals and their kinds, with bootstrap intervals."""
@@ -46,7 +53,8 @@ def agree(
 
     found = measure(
         files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=None if split is Split.all else split.value,
-        resamples=resamples, seed=seed, discuss=discuss, strict=strict, html=html,
+        resamples=resamples, seed=seed, discuss=discuss, strict=strict, crosswalk=crosswalk,
+        annotator_kind=annotator_kind.value, html=html,
     )  # fmt: skip
     if as_json:
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))

@@ -13,6 +13,7 @@ from demur.cli.auditing import (
     Fields,
     Layout,
     Limit,
+    OnCluster,
     Out,
     Overwrite,
     Resume,
@@ -30,12 +31,17 @@ from demur.cli.auditing import (
 from demur.cli.options import (
     CoverageShare,
     EncoderName,
+    EngineOption,
+    Exact,
     PolicyName,
+    Runtime,
     TaxonomyFile,
     Threshold,
     WeightsFolder,
+    Workers,
     open_analyzer,
 )
+from demur.model.engine_names import FEW_TEXTS, EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -68,23 +74,53 @@ def audit(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    engine: EngineOption = EngineName.auto,
+    exact: Exact = False,
+    workers: Workers = None,
+    on: OnCluster = None,
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
     fields = parse_fields(field)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy, coverage=coverage)
+    if on is not None and engine is EngineName.auto:
+        # Engines that are built for this machine do not travel.
+        runtime = Runtime.of(EngineName.torch, workers, exact=exact)
+    else:
+        runtime = _runtime(engine, workers, source=source, limit=limit, exact=exact, resumed=out if resume else None)
+    analyzer = open_analyzer(
+        weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy, coverage=coverage, runtime=runtime
+    )
     from demur.api import audit as run
+    from demur.studies.cluster import Cluster
 
+    cluster = None if on is None else Cluster.of(on, workers=workers)
     console = Console(stderr=True)
     say(console, _model_line(analyzer, weights))
     with audit_bar(console) as progress:
         found = run(
             source, labeler=analyzer, out=out, limit=limit, layout=layout, fields=fields, turns=turns.value,
             dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=show_progress(progress),
-            on_layout=show_layouts(console),
+            on_layout=show_layouts(console), on=cluster,
         )  # fmt: skip
     print_summary(found, out)
     if found.why_not_scored is not None:
         raise typer.Exit(1)
+
+
+def _runtime(
+    engine: EngineName, workers: int | None, *, source: str, limit: int | None, exact: bool, resumed: Path | None
+) -> Runtime:
+    """Read the options; what `auto` chose once is what an audit goes on with."""
+    from demur.studies.folder import AuditFolder
+    from demur.studies.inputs import rows_up_to
+
+    if engine is EngineName.auto and not exact:
+        recorded = None if resumed is None else AuditFolder(resumed).engine
+        if recorded is not None:
+            return Runtime(EngineName.recorded(recorded), workers, first_look=True)
+        is_short = limit is not None and limit < FEW_TEXTS
+        n_texts = limit if is_short else rows_up_to(source, FEW_TEXTS)
+        return Runtime(engine, workers, n_texts, first_look=True)
+    return Runtime.of(engine, workers, exact=exact)
 
 
 def _model_line(analyzer: Analyzer, weights: Path | None) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "Fields",
     "Layout",
     "Limit",
+    "OnCluster",
     "Out",
     "Overwrite",
     "Resume",
@@ -64,6 +65,14 @@ Fields = Annotated[
 TurnsName = Annotated[Turns, typer.Option(help="Judge the last assistant turn of a row, or all.")]
 Dedup = Annotated[
     bool, typer.Option("--dedup/--no-dedup", help="Judge identical conversations once, and count each of them.")
+]
+OnCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        help="`ray` judges in worker processes on this machine; ray://HOST:PORT, or ray://auto on one of its nodes, on "
+        "a cluster: with the same results. Needs: pip install 'demur[ray]'.",
+    ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run into this folder was.")]

@@ -13,12 +13,17 @@ import typer
 from demur.cli.options import (
     CoverageShare,
     EncoderName,
+    EngineOption,
+    Exact,
     PolicyName,
+    Runtime,
     TaxonomyFile,
     Threshold,
     WeightsFolder,
+    Workers,
     open_analyzer,
 )
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -50,10 +55,16 @@ def classify(
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
     coverage: CoverageShare = None,
+    engine: EngineOption = EngineName.torch,
+    exact: Exact = False,
+    workers: Workers = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
     conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
-    analyzer = open_analyzer(weights, encoder, taxonomy, threshold, evidence=True, policy=policy, coverage=coverage)
+    runtime = Runtime.of(engine, workers, exact=exact, n_texts=1)
+    analyzer = open_analyzer(
+        weights, encoder, taxonomy, threshold, evidence=True, policy=policy, coverage=coverage, runtime=runtime
+    )
     (verdict,) = analyzer.label([conversation])
     if as_json:
         print(json.dumps(as_dict(verdict, analyzer.taxonomy, analyzer.category_sets), ensure_ascii=False))

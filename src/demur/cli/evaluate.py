@@ -12,33 +12,51 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from demur.cli.auditing import say
+from demur.cli.judging import (
+    Asking,
+    BaseUrl,
+    CacheFile,
+    Concurrency,
+    KeyVariable,
+    MaxCost,
+    MaxRows,
+    Parameters,
+    PollSeconds,
+    PriceFile,
+    PricePair,
+    Prompt,
+    PromptName,
+    Retries,
+    TimeoutSeconds,
+    spending_line,
+)
 from demur.cli.options import (
     CoverageShare,
     EncoderName,
+    EngineOption,
+    Exact,
     PolicyName,
+    Runtime,
     TaxonomyFile,
     Threshold,
     WeightsFolder,
+    Workers,
     open_analyzer,
 )
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from demur.conversation import Conversation
+    from demur.labelers.opening import LabelerSpec
     from demur.stats.conformal import CategorySets
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Verdict
 
 __all__ = ["evaluate"]
-
-
-class LabelerName(StrEnum):
-    """Name what can be measured."""
-
-    demur = "demur"
-    keywords = "keywords"
 
 
 class Split(StrEnum):
@@ -51,7 +69,9 @@ class Split(StrEnum):
 
 def evaluate(
     gold: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
-    labeler: Annotated[LabelerName, typer.Option(help="What is measured.")] = LabelerName.demur,
+    labeler: Annotated[
+        str, typer.Option(help="What is measured: demur, keywords, judge:MODEL or recorded:FILE (of one annotator).")
+    ] = "demur",
     split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.dev,
     texts: Annotated[
         list[Path] | None,
@@ -66,16 +86,47 @@ def evaluate(
     policy: PolicyName = Policy.standard,
     threshold: Threshold = None,
     coverage: CoverageShare = None,
+    engine: EngineOption = EngineName.torch,
+    exact: Exact = False,
+    workers: Workers = None,
+    base_url: BaseUrl = "https://api.openai.com/v1",
+    key_variable: KeyVariable = None,
+    prompt: PromptName = Prompt.full,
+    parameter: Parameters = None,
+    max_cost: MaxCost = None,
+    max_rows: MaxRows = None,
+    prices: PriceFile = None,
+    price: PricePair = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Ask a judge by the Batch API: cheaper, hours later.")] = False,
+    poll: PollSeconds = 30.0,
+    concurrency: Concurrency = 8,
+    timeout: TimeoutSeconds = 120.0,
+    retries: Retries = 6,
+    cache: CacheFile = None,
 ) -> None:
     """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
     from demur.data.labelled import read_labelled, read_texts
+    from demur.labelers.judge import Judge
     from demur.report.evaluation import evaluation_markdown, evaluation_text
     from demur.studies.evaluation import evaluate as measure
+    from demur.taxonomy import Taxonomy
 
-    measured, kinds = _labeler(labeler, weights, encoder, taxonomy, threshold, policy, coverage)
+    runtime = Runtime.of(engine, workers, exact=exact)
+    asking = Asking(
+        base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
+        timeout, retries, cache,
+    )  # fmt: skip
+    spec, kinds = _spec(labeler, coverage), Taxonomy.load(taxonomy)
     by_id = read_texts([] if texts is None else texts)
+    measured = (
+        open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage, runtime=runtime)
+        if spec.sort == "demur"
+        else _opened(spec, kinds, asking, gold=gold, texts=by_id)
+    )
     rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
     found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
+    if isinstance(measured, Judge):
+        say(Console(stderr=True), spending_line(measured.spending))
     if as_json:
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
     else:
@@ -102,23 +153,40 @@ class _Watched:
         return iter(track(verdicts, "evaluating", total=self.total, console=Console(stderr=True), transient=True))
 
 
-def _labeler(
-    name: LabelerName,
-    weights: Path | None,
-    encoder: str | None,
-    taxonomy: Path | None,
-    threshold: float | None,
-    policy: Policy,
-    coverage: float | None,
-) -> tuple[Labeler, Taxonomy]:
-    if name is LabelerName.demur:
-        analyzer = open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage)
-        return analyzer, analyzer.taxonomy
-    if coverage is not None:
-        message = f"{coverage}, but the labeler {name.value!r} gives no probabilities of kinds; leave it out"
-        raise typer.BadParameter(message, param_hint="--coverage")
-    from demur.labelers.keywords import KeywordLabeler
-    from demur.taxonomy import Taxonomy
+def _spec(labeler: str, coverage: float | None) -> LabelerSpec:
+    """Read which labeler is meant."""
+    from demur.labelers.opening import parse_labelers
 
-    kinds = Taxonomy.load(taxonomy)
-    return KeywordLabeler(kinds), kinds
+    spec, *others = parse_labelers([labeler])
+    if others or spec.sort == "annotators":
+        message = f"{labeler!r} is not one labeler; give one, or measure several with `demur benchmark`"
+        raise typer.BadParameter(message, param_hint="--labeler")
+    if coverage is not None and spec.sort != "demur":
+        message = f"{coverage}, but the labeler {labeler!r} gives no probabilities of kinds; leave it out"
+        raise typer.BadParameter(message, param_hint="--coverage")
+    return spec
+
+
+def _opened(spec: LabelerSpec, kinds: Taxonomy, asking: Asking, *, gold: Path, texts: Mapping[str, object]) -> Labeler:
+    """Open a labeler that is not the classifier; what is on record may leave its texts to the rows."""
+    from demur.data.annotated import read_annotated
+    from demur.data.labelled import read_texts
+    from demur.labelers.keywords import KeywordLabeler
+    from demur.labelers.recorded import recorded_labelers
+
+    if spec.sort == "keywords":
+        return KeywordLabeler(kinds)
+    if spec.sort == "judge":
+        console = Console(stderr=True)
+        judge = asking.open(spec.target, kinds, tell=lambda line: say(console, line))
+        # Without a key, nothing is begun.
+        judge.client.endpoint.key()
+        return judge
+    found = recorded_labelers(
+        read_annotated([Path(spec.target)], kinds, texts={**read_texts([gold]), **texts}).rows, kinds
+    )
+    if len(found) > 1:
+        who = ", ".join(one.name for one in found)
+        message = f"{spec.target!r} holds several annotators ({who}); keep one, or measure all with `demur benchmark`"
+        raise typer.BadParameter(message, param_hint="--labeler")
+    return found[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +26,7 @@ from demur.cli.auditing import (
     show_progress,
 )
 from demur.cli.judging import (
+    Asking,
     BaseUrl,
     CacheFile,
     Concurrency,
@@ -38,13 +38,12 @@ from demur.cli.judging import (
     PollSeconds,
     PriceFile,
     PricePair,
+    Prompt,
+    PromptName,
     Retries,
     SpentColumn,
     TimeoutSeconds,
-    cost_line,
     estimate_lines,
-    parse_parameters,
-    read_prices,
     spending_line,
 )
 from demur.cli.options import PolicyName, TaxonomyFile
@@ -55,13 +54,6 @@ if TYPE_CHECKING:
     from demur.llm.client import Client
 
 __all__ = ["judge"]
-
-
-class Prompt(StrEnum):
-    """Name what the model is told."""
-
-    full = "full"
-    short = "short"
 
 
 def judge(
@@ -77,9 +69,7 @@ def judge(
     field: Fields = None,
     turns: TurnsName = Turns.last,
     policy: PolicyName = Policy.standard,
-    prompt: Annotated[
-        Prompt, typer.Option(help="short: definitions. full: boundaries and decided hard cases, too.")
-    ] = Prompt.full,
+    prompt: PromptName = Prompt.full,
     parameter: Parameters = None,
     max_cost: MaxCost = None,
     max_rows: MaxRows = None,
@@ -105,24 +95,16 @@ def judge(
     if out is None and not dry_run:
         message = "nowhere to write; give a folder, or --dry-run"
         raise typer.BadParameter(message, param_hint="--out")
-    from demur.labelers.judge import Judge
-    from demur.llm.budget import Budget
-    from demur.llm.client import Client
-    from demur.llm.endpoint import Endpoint
     from demur.taxonomy import Taxonomy
 
     console = Console(stderr=True)
     reading = {"limit": limit, "layout": layout, "fields": parse_fields(field), "turns": turns.value}
-    client = Client(
-        Endpoint(model, base_url, key_variable, concurrency, timeout, retries),
-        cache=cache, prices=read_prices(model, prices, price), budget=Budget(max_cost, max_rows),
-        run=None if out is None else str(out.resolve()), is_batch=batch, poll_seconds=poll,
-        tell=lambda line: say(console, line),
+    asking = Asking(
+        base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
+        timeout, retries, cache,
     )  # fmt: skip
-    opened = Judge(
-        client, taxonomy=Taxonomy.load(taxonomy), prompt=prompt.value, parameters=parse_parameters(parameter)
-    )
-    say(console, f"judge: {model} at {client.endpoint.url}, prompt {opened.prompt.name}; {cost_line(client)}")
+    run = None if out is None else str(out.resolve())
+    opened = asking.open(model, Taxonomy.load(taxonomy), tell=lambda line: say(console, line), run=run)
     if dry_run or out is None:
         _print_estimate(opened, source, reading)
         return

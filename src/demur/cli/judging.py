@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +15,18 @@ from rich.text import Text
 from demur.cli.auditing import parse_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.progress import Task
 
+    from demur.labelers.judge import Judge
     from demur.llm.budget import Spending
     from demur.llm.client import Client, Estimate
     from demur.llm.prices import PriceList
+    from demur.taxonomy import Taxonomy
 
 __all__ = [
+    "Asking",
     "BaseUrl",
     "CacheFile",
     "Concurrency",
@@ -31,6 +38,8 @@ __all__ = [
     "PollSeconds",
     "PriceFile",
     "PricePair",
+    "Prompt",
+    "PromptName",
     "Retries",
     "SpentColumn",
     "TimeoutSeconds",
@@ -41,6 +50,15 @@ __all__ = [
     "spending_line",
 ]
 
+
+class Prompt(StrEnum):
+    """Name what the model is told."""
+
+    full = "full"
+    short = "short"
+
+
+PromptName = Annotated[Prompt, typer.Option(help="short: definitions. full: boundaries and decided hard cases, too.")]
 ModelName = Annotated[str, typer.Option("--model", help="Name of the model, as the server has it.")]
 BaseUrl = Annotated[
     str,
@@ -73,6 +91,50 @@ Parameters = Annotated[
     ),
 ]
 PollSeconds = Annotated[float, typer.Option("--poll", min=0.01, help="Seconds between two looks at a batch.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Keep how language models are asked, as the options say."""
+
+    base_url: str
+    key_variable: str | None
+    prompt: Prompt
+    parameter: list[str] | None
+    max_cost: float | None
+    max_rows: int | None
+    prices: Path | None
+    price: str | None
+    is_batch: bool
+    poll_seconds: float
+    concurrency: int
+    timeout_seconds: float
+    retries: int
+    cache: Path | None
+
+    def open(self, model: str, taxonomy: Taxonomy, *, tell: Callable[[str], None], run: str | None = None) -> Judge:
+        """Open the judge that a model makes, and say what it is and costs.
+
+        Args:
+            model: Name of the model, as the server has it.
+            taxonomy: What is judged by.
+            tell: Told what somebody who waits would want to know.
+            run: Name under which spending adds up from one process to the next.
+        """
+        from demur.labelers.judge import Judge
+        from demur.llm.budget import Budget
+        from demur.llm.client import Client
+        from demur.llm.endpoint import Endpoint
+
+        client = Client(
+            Endpoint(model, self.base_url, self.key_variable, self.concurrency, self.timeout_seconds, self.retries),
+            cache=self.cache, prices=read_prices(model, self.prices, self.price),
+            budget=Budget(self.max_cost, self.max_rows), run=run, is_batch=self.is_batch,
+            poll_seconds=self.poll_seconds, tell=tell,
+        )  # fmt: skip
+        opened = Judge(client, taxonomy=taxonomy, prompt=self.prompt.value, parameters=parse_parameters(self.parameter))
+        tell(f"judge: {model} at {client.endpoint.url}, prompt {opened.prompt.name}; {cost_line(client)}")
+        return opened
 
 
 def parse_parameters(pairs: list[str] | None) -> dict[str, Any]:

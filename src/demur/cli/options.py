@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
+from rich.console import Console
 
+from demur.cli.auditing import say
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -14,17 +19,43 @@ if TYPE_CHECKING:
     from demur.stats.conformal import Coverage
 
 __all__ = [
+    "AnnotatorKindName",
+    "AnnotatorSort",
     "CoverageShare",
+    "CrosswalkName",
     "DataFolder",
     "EncoderName",
+    "EngineOption",
+    "Exact",
     "PolicyName",
+    "Runtime",
     "TaxonomyFile",
     "Threshold",
     "WeightsFolder",
+    "Workers",
     "open_analyzer",
     "quiet_libraries",
 ]
 
+
+class AnnotatorKindName(StrEnum):
+    """Name what annotators are."""
+
+    human = "human"
+    llm = "llm"
+
+
+CrosswalkName = Annotated[
+    str | None,
+    typer.Option(
+        "--crosswalk",
+        help="Crosswalk file, or name of a shipped one, for one data set (hf://owner/name, or a file) in labels of its "
+        "own: its columns are found, and a label that the crosswalk lacks stops the run.",
+    ),
+]
+AnnotatorSort = Annotated[
+    AnnotatorKindName, typer.Option("--annotator-kind", help="With --crosswalk: who gave those labels.")
+]
 WeightsFolder = Annotated[
     Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
 ]
@@ -34,7 +65,9 @@ DataFolder = Annotated[
 EncoderName = Annotated[
     str | None, typer.Option("--encoder", help="Hub id or local folder of the encoder; the embedded one by default.")
 ]
-TaxonomyFile = Annotated[Path | None, typer.Option("--taxonomy", help="Taxonomy file; the shipped one by default.")]
+TaxonomyFile = Annotated[
+    Path | None, typer.Option("--taxonomy", help="Taxonomy file, or its folder; the shipped one by default.")
+]
 Threshold = Annotated[
     float | None,
     typer.Option("--threshold", help="Probability from which a reply refuses; 0.5 with the shipped weights."),
@@ -48,7 +81,6 @@ PolicyName = Annotated[
         "answers in place of what was asked, by a proxy: from half of the fitted threshold on, or from --threshold on.",
     ),
 ]
-
 CoverageShare = Annotated[
     float | None,
     typer.Option(
@@ -57,6 +89,46 @@ CoverageShare = Annotated[
         "where the weights can state one.",
     ),
 ]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine",
+        help="What runs the network. torch: in fp32. auto: the fastest that is installed and decides as fp32 does. All "
+        "but torch are built at first use, in a minute or so; auto builds none for less than 1,000 rows.",
+    ),
+]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Judge in fp32, with torch, and read every reply in full: no first look.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Cores to use; by default all that this process may use."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Say what runs the network, on how many cores.
+
+    Attributes:
+        engine: What was asked for.
+        n_threads: Cores to use; None for all that this process may use.
+        n_texts: How many texts there are, where that is known.
+        first_look: Whether long replies that clearly do not refuse are settled in a short window.
+    """
+
+    engine: EngineName = EngineName.torch
+    n_threads: int | None = None
+    n_texts: int | None = None
+    first_look: bool = False
+
+    @classmethod
+    def of(cls, engine: EngineName, workers: int | None, *, exact: bool, n_texts: int | None = None) -> Self:
+        """Read the options, of which `--exact` goes with no other engine than torch."""
+        if exact and engine not in (EngineName.auto, EngineName.torch):
+            message = f"--exact judges in fp32, with torch, in one look; leave it out, or --engine {engine}"
+            raise typer.BadParameter(message, param_hint="--exact")
+        return cls(EngineName.torch if exact else engine, workers, n_texts, first_look=not exact)
 
 
 def open_analyzer(
@@ -68,18 +140,33 @@ def open_analyzer(
     evidence: bool = False,
     policy: Policy = Policy.standard,
     coverage: float | None = None,
+    runtime: Runtime | None = None,
 ) -> Analyzer:
-    """Load the analyzer that the options ask for."""
-    quiet_libraries()
+    """Load the analyzer that the options ask for, and say on standard error what runs it."""
+    runtime = Runtime() if runtime is None else runtime
+    quiet_libraries(n_threads=runtime.n_threads)
     from dataclasses import replace
 
     from demur.labelers.classifier import Analyzer
+    from demur.model.runtime.choice import open_engine
+    from demur.model.weights import Weights
+    from demur.taxonomy import Taxonomy
 
     if threshold is not None and not 0 <= threshold <= 1:
         message = f"{threshold} is not a probability; give a number from 0 to 1"
         raise typer.BadParameter(message, param_hint="--threshold")
-    analyzer = Analyzer.load(
-        weights, encoder=encoder, taxonomy=taxonomy, evidence=evidence, policy=policy, coverage=_coverage(coverage)
+    stated = _coverage(coverage)
+    console = Console(stderr=True)
+    loaded = Weights.load(weights, taxonomy=Taxonomy.load(taxonomy), encoder=encoder)
+    engine = open_engine(
+        runtime.engine,
+        loaded,
+        n_threads=runtime.n_threads,
+        n_texts=runtime.n_texts,
+        say=lambda line: say(console, line),
+    )
+    analyzer = Analyzer(
+        loaded, engine=engine, first_look=runtime.first_look, evidence=evidence, policy=policy, coverage=stated
     )
     if threshold is not None:
         analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
@@ -98,9 +185,11 @@ def _coverage(given: float | None) -> Coverage:
     return given
 
 
-def quiet_libraries() -> None:
-    """Keep the progress bars and reports of libraries out of ours."""
+def quiet_libraries(*, n_threads: int | None = None) -> None:
+    """Keep the progress bars and reports of libraries out of ours, and the tokenizer to its cores."""
     import os
 
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    if n_threads is not None:
+        os.environ["RAYON_NUM_THREADS"] = str(n_threads)

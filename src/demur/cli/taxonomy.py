@@ -1,4 +1,4 @@
-"""`demur taxonomy`: show, check and render a taxonomy."""
+"""`demur taxonomy`: show, check, render and extend a taxonomy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Show, check and render the taxonomy.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, check, render and extend the taxonomy.", no_args_is_help=True, rich_markup_mode=None)
 
-File = Annotated[Path | None, typer.Argument(help="Taxonomy file; the shipped one by default.")]
+File = Annotated[Path | None, typer.Argument(help="Taxonomy file, or its folder; the shipped one by default.")]
 
 
 @app.command()
@@ -64,6 +64,24 @@ def guide(
         except OSError as error:
             message = f"cannot write {str(out)!r}: {error.strerror or error}; give a file in a folder that exists"
             raise OutputError(message) from error
+
+
+@app.command("new-category")
+def new_category(
+    key: Annotated[str, typer.Argument(help="Key of the new category, in snake case.")],
+    group: Annotated[str, typer.Option(help="Key of its group, such as should_not or cannot.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder of your taxonomy; it gets a copy of the shipped one if it holds none.")
+    ],
+    name: Annotated[str | None, typer.Option(help="Its name; the key in words by default.")] = None,
+) -> None:
+    """Write the stub of a further category, to be filled by hand, into a copy of the taxonomy."""
+    from demur.stubs import copy_taxonomy
+    from demur.stubs import new_category as write_stub
+
+    path = copy_taxonomy(out)
+    line = write_stub(path, key, group=group, name=name)
+    print(f"{path}:{line}: the stub of {key!r}; fill its placeholders, then: demur taxonomy validate {path}")
 
 
 def _load(file: Path | None) -> Taxonomy:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
 from demur.cli.progress import TrainingProgress
+
+if TYPE_CHECKING:
+    from demur.model.beginning import Beginning
+    from demur.taxonomy import Taxonomy
 
 __all__ = ["train"]
 
@@ -30,6 +34,13 @@ def train(
         list[Path] | None,
         typer.Option(
             help="JSONL file or folder with the messages, by id, of labelled rows that have none. Repeatable."
+        ),
+    ] = None,
+    from_weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights folder, or `shipped`, to go on from: its adapters and heads, matched by the kinds' keys; a "
+            "kind that is new begins as the mean of its group."
         ),
     ] = None,
     encoder: EncoderName = None,
@@ -55,14 +66,21 @@ def train(
     from demur.model.encoders import Encoder
     from demur.taxonomy import Taxonomy
 
+    beginning = None if from_weights is None else _beginning(from_weights, encoder)
+
     console = Console(stderr=True)
     options = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "rank": rank, "seed": seed}
     given = {name: value for name, value in options.items() if value is not None}
-    found = Encoder.find(encoder)
+    if beginning is not None and recipe is None:
+        given.setdefault("rank", beginning.rank)
+    found = Encoder.find(encoder) if beginning is None else beginning.encoder
+    kinds = Taxonomy.load(taxonomy)
     console.print(f"encoder: {found.name} ({found.folder})", markup=False, soft_wrap=True)
+    if beginning is not None:
+        console.print(_kinds_line(beginning, kinds), markup=False, soft_wrap=True)
     with TrainingProgress(console) as progress:
         common: dict[str, Any] = {
-            "taxonomy": Taxonomy.load(taxonomy), "encoder": found,
+            "taxonomy": kinds, "encoder": found, "beginning": beginning,
             "on_step": progress.on_step, "on_epoch": progress.on_epoch,
         }  # fmt: skip
         training = (
@@ -71,7 +89,9 @@ def train(
             else _from_recipe(recipe, out, given, data=data, common=common)
         )
     rows = training["rows"]
-    print(f"{out}: trained on {sum(rows['training'].values())} rows; calibrated on {rows['tuning']}")
+    is_kept = training.get("from_weights", {}).get("is_calibration_kept", False)
+    said = "calibrated as before; validated on" if is_kept else "calibrated on"
+    print(f"{out}: trained on {sum(rows['training'].values())} rows; {said} {rows['tuning']}")
 
 
 def _require_one_form(
@@ -86,6 +106,21 @@ def _require_one_form(
     if recipe is not None and (files or avoid or texts):
         message = "a recipe names its own files; write these, and what to avoid, into it, or leave --recipe out"
         raise typer.BadParameter(message)
+
+
+def _beginning(name: str, encoder: str | None) -> Beginning:
+    from demur.model.beginning import Beginning
+    from demur.model.weights import shipped_weights
+
+    return Beginning.load(shipped_weights() if name == "shipped" else Path(name), encoder=encoder)
+
+
+def _kinds_line(beginning: Beginning, taxonomy: Taxonomy) -> str:
+    """Say which kinds begin where, and which end."""
+    added, left_out = beginning.added(taxonomy), beginning.left_out(taxonomy)
+    line = f"going on from weights with {len(taxonomy) - len(added)} of the {len(taxonomy)} kinds"
+    line += f"; new: {', '.join(added)}" if added else ""
+    return f"{line}; left out: {', '.join(left_out)}" if left_out else line
 
 
 def _from_files(

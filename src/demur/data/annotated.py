@@ -126,6 +126,15 @@ class AnnotatedRows:
         found = {one.annotator for row in self.rows for one in row.annotations}
         return tuple(sorted(found, key=lambda annotator: annotator.place))
 
+    @property
+    def texts(self) -> Texts:
+        """Return the messages by id, for other files that label the same replies."""
+        return {
+            row.id: [{"role": turn.role, "content": turn.content} for turn in row.conversation.turns]
+            for row in self.rows
+            if row.conversation is not None
+        }
+
 
 def read_annotated(
     paths: Sequence[Path],

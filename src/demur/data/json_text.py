@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
-__all__ = ["decode_json"]
+__all__ = ["decode_json", "json_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -19,6 +20,27 @@ def decode_json(text: str) -> object:
     """
     value: object = json.loads(text)
     return _scrubbed(value) if "\\ud" in text or "\\uD" in text else value
+
+
+def json_objects(text: str, key: str) -> list[dict[str, Any]]:
+    """Return the JSON objects with a key in a text, in order, with whatever stands around them left out.
+
+    >>> json_objects('Gladly: {"a": 1} and {"b": {"a": 2}}', "a")
+    [{'a': 1}]
+    """
+    decoder = json.JSONDecoder()
+    found: list[dict[str, Any]] = []
+    place = text.find("{")
+    while place >= 0:
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            if isinstance(value, dict) and key in value:
+                found.append({str(name): _scrubbed(each) for name, each in value.items()})
+        place = text.find("{", end)
+    return found
 
 
 def _scrubbed(value: object) -> object:

@@ -48,6 +48,7 @@ class Labelled:
         family: What sort of case it is, where a file sorts its cases; figures are given for each.
         weight: How much the row counts in training; 0 for one that is only held out.
         confidence: Probability that the label of the gate is right, which softens its target.
+        origin_prompt: Of a variant of another row, what that row's prompt is told by; None where the row is no variant.
     """
 
     conversation: Conversation
@@ -64,6 +65,7 @@ class Labelled:
     family: str | None = None
     weight: float = 1.0
     confidence: float = 1.0
+    origin_prompt: str | None = None
 
 
 def labelled_files(path: Path) -> list[Path]:
@@ -146,6 +148,7 @@ def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
         is_agreed=flag_of(row, "agreed", where) is not False,
         split=None if row.get("split") is None else str(row["split"]),
         family=None if row.get("family") is None else str(row["family"]),
+        origin_prompt=None if row.get("origin_prompt") is None else str(row["origin_prompt"]),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from demur.data.files import find_files, find_in_folder
+from demur.data.files import FilePart, find_files, find_in_folder
 from demur.data.formats import Opened, json_document
 from demur.data.hub import HUB_PREFIX, HubPart
 from demur.data.rows import BrokenRow, Part, Record, Row
@@ -44,6 +44,16 @@ class Source:
         self.name = name
         self._parts = tuple(parts)
         self._bytes_read = 0.0
+
+    @property
+    def files(self) -> list[Path]:
+        """Return the files that it reads, but for what does not lie in a file here."""
+        return [part.path for part in self._parts if isinstance(part, FilePart)]
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether it consists of files here alone, which can be read again and cost nothing to fetch."""
+        return len(self.files) == len(self._parts)
 
     @property
     def fraction_read(self) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +11,10 @@ from demur.data.intake import as_conversations
 from demur.data.rendering import Renderer
 from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
-from demur.model.runtime import Engine, TorchEngine, infer
+from demur.model.engine_names import EngineName
+from demur.model.first_look import judged_in_looks
+from demur.model.runtime import Engine, TorchEngine, infer, windowed
+from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
 from demur.stats.conformal import DEFAULT_COVERAGE, CategorySets, require_coverage
 from demur.stats.prevalence import OperatingPoint
@@ -45,6 +48,7 @@ class Analyzer:
         *,
         thresholds: Thresholds | None = None,
         engine: Engine | None = None,
+        first_look: bool = False,
         evidence: bool = False,
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
@@ -54,7 +58,9 @@ class Analyzer:
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
-            engine: What runs the network; None for torch.
+            engine: What runs the network; None for torch in fp32.
+            first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
+                say which.
             evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
@@ -70,6 +76,7 @@ class Analyzer:
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        self._first = weights.manifest.first_look if first_look else None
         brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
         self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
@@ -78,7 +85,7 @@ class Analyzer:
         self.category_sets = _category_sets(weights.manifest.held_out_kinds, coverage)
 
     @classmethod
-    def load(
+    def load(  # noqa: PLR0913  # each is a choice of its own, and most are left out
         cls,
         weights: str | Path | None = None,
         *,
@@ -88,6 +95,8 @@ class Analyzer:
         evidence: bool = False,
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
+        engine: str = EngineName.torch,
+        first_look: bool = False,
     ) -> Self:
         """Load weights, the shipped ones by default, onto their encoder.
 
@@ -99,9 +108,13 @@ class Analyzer:
             evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
+            engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
+                that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or so.
+            first_look: Whether long replies that clearly do not refuse are settled in a short window.
 
         Raises:
             ValueError: There is no such policy, or no such coverage can be stated.
+            EngineError: There is no such engine, its extra is not installed, or it does not decide as fp32 does.
             WeightsError: Weights or encoder are missing, damaged, or do not belong together; or these weights cannot
                 state the coverage.
             TaxonomyError: The taxonomy file is missing or damaged.
@@ -110,7 +123,11 @@ class Analyzer:
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
-        return cls(loaded, thresholds=thresholds, evidence=evidence, policy=policy, coverage=coverage)
+        opened = None if engine == EngineName.torch else open_engine(engine, loaded)
+        return cls(
+            loaded, thresholds=thresholds, engine=opened, first_look=first_look,
+            evidence=evidence, policy=policy, coverage=coverage,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -118,7 +135,7 @@ class Analyzer:
         return "demur"
 
     def describe(self) -> dict[str, Any]:
-        """Return what identifies this analyzer: weights, encoder, engine, window, evidence."""
+        """Return what identifies this analyzer: weights, encoder, engine, windows, evidence."""
         return {
             "name": self.name,
             "weights_sha256": self._manifest.tensors_sha256,
@@ -126,6 +143,7 @@ class Analyzer:
             "encoder_sha256": self._encoder.sha256,
             "engine": self._engine.name,
             "max_tokens": self._manifest.max_tokens,
+            "first_look": None if self._first is None else asdict(self._first),
             "evidence": self._with_evidence,
         }
 
@@ -164,17 +182,31 @@ class Analyzer:
 
     def _judge(self, conversations: Sequence[Conversation]) -> list[Verdict]:
         verdicts = [Verdict.unscored("empty_reply")] * len(conversations)
-        judged = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
-        if not judged:
+        present = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
+        if not present:
             return verdicts
-        found = self._infer([conversations[i] for i in judged], self._renderer)
+        found = self._look([conversations[i] for i in present])
         least = None if self.category_sets is None else self.category_sets.least
-        for i, refusal, partial, kinds in zip(judged, found.refusal, found.partial, found.kinds, strict=True):
+        for i, refusal, partial, kinds in zip(present, found.refusal, found.partial, found.kinds, strict=True):
             verdicts[i] = decide(
                 refusal, partial, kinds,
                 taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy, least=least,
             )  # fmt: skip
         return self._explained(conversations, verdicts) if self._with_evidence else verdicts
+
+    def _look(self, conversations: Sequence[Conversation]) -> Probabilities:
+        first = self._first
+        if first is None:
+            return self._infer(conversations, self._renderer)
+        texts = self._renderer.texts(conversations)
+        renderer = Renderer(self._tokenizer, max_tokens=first.tokens)
+
+        def shortened(places: Sequence[int]) -> list[list[int]]:
+            short = renderer.texts([conversations[i] for i in places])
+            return windowed(short, tokenizer=self._tokenizer, max_tokens=first.tokens)
+
+        tokens = windowed(texts, tokenizer=self._tokenizer, max_tokens=self._manifest.max_tokens)
+        return judged_in_looks(tokens, shortened, self._engine, first)
 
     def _infer(self, conversations: Sequence[Conversation], renderer: Renderer) -> Probabilities:
         texts = renderer.texts(conversations)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, get_args
 
+from demur.data.json_text import json_objects
 from demur.data.reasoning import set_reasoning_apart
 from demur.llm.exchange import Failure
 from demur.verdict import Outcome, Verdict
@@ -45,7 +45,7 @@ def _said(answer: Answer, taxonomy: Taxonomy) -> Verdict:
     said, _ = set_reasoning_apart(answer.text)
     if not said.strip():
         return Verdict.unscored("judge_answer_empty")
-    objects = _objects(said)
+    objects = json_objects(said, "verdict")
     if not objects or any(other != objects[0] for other in objects):
         return Verdict.unscored("judge_answer_unreadable")
     outcome, labels = _word(objects[0].get("verdict")), objects[0].get("labels")
@@ -69,20 +69,3 @@ def _verdict(outcome: Any, keys: list[str], taxonomy: Taxonomy) -> Verdict:  # n
 def _word(value: object) -> str:
     """Read a key as models write it: `Missing context` and `missing-context` are `missing_context`."""
     return "_".join(value.strip().lower().replace("-", " ").split()) if isinstance(value, str) else ""
-
-
-def _objects(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects with a verdict in a text, with whatever stands around them left out."""
-    decoder = json.JSONDecoder()
-    found: list[dict[str, Any]] = []
-    place = text.find("{")
-    while place >= 0:
-        try:
-            value, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            end = place + 1
-        else:
-            if isinstance(value, dict) and "verdict" in value:
-                found.append(value)
-        place = text.find("{", end)
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from demur.llm.batches import Batches
 from demur.llm.budget import Budget, Spending
 from demur.llm.direct import Direct
 from demur.llm.exchange import Usage
+from demur.llm.heard import Heard
 from demur.llm.ledger import Ledger, ceiling_tokens
 from demur.llm.prices import PriceList
 from demur.llm.store import Store
@@ -100,6 +102,7 @@ class Client:
         self.prices = PriceList.load() if prices is None else prices
         self.price = self.prices.find(endpoint.model)
         self.is_batch = is_batch
+        self.heard = Heard()
         self._store = Store(default_cache() if cache is None else Path(cache))
         self._ledger = Ledger(
             self._store,
@@ -112,6 +115,13 @@ class Client:
         direct = Direct(endpoint, self._ledger, told)
         batches = Batches(endpoint, self._ledger, self._store, direct, poll_seconds, told)
         self._transport: Direct | Batches = batches if is_batch else direct
+
+    @property
+    def cost_per_answer(self) -> float:
+        """Return what an answer costs on average by its tokens, in USD, kept ones among them; nan where not known."""
+        if self.price is None or not self.heard.counted:
+            return math.nan
+        return self.price.cost(self.heard.usage, is_batch=self.is_batch) / self.heard.counted
 
     @property
     def spending(self) -> Spending:
@@ -129,7 +139,9 @@ class Client:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
             EndpointError: The endpoint cannot be used.
         """
-        return self._transport.replies(requests, is_usable)
+        for reply in self._transport.replies(requests, is_usable):
+            self.heard.add(reply)
+            yield reply
 
     def estimate(self, requests: Iterable[ChatRequest], *, answer_tokens: int) -> Estimate:
         """Say what requests would come to, without asking any.
@@ -160,6 +172,13 @@ class Client:
     def begin(self) -> None:
         """Forget what was charged under the name of this run: another one begins; kept answers stay."""
         self._ledger.begin()
+
+    def join(self, other: Client) -> None:
+        """Spend from one budget with another client: what either has spent counts against the limits of both.
+
+        They are meant to ask in turn: what is set aside for requests under way of one is not there for the other.
+        """
+        self._ledger.join(other._ledger)
 
     def close(self) -> None:
         """Close the cache."""

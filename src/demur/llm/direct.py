@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import time
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from demur.llm.dialect import Dialect
+from demur.llm.exchange import Answer
 from demur.llm.sending import Sender
 
 if TYPE_CHECKING:
@@ -164,6 +167,7 @@ class _Session:
             return await task
 
     async def _exchange(self, key: str, request: ChatRequest) -> Reply:
+        begun = time.perf_counter()
         try:
             reply = await self._sender.send(request)
         except BaseException:
@@ -171,6 +175,8 @@ class _Session:
             # What stands against this request stands against all: none that waits is sent any more.
             self._is_closing = True
             raise
+        if isinstance(reply, Answer):
+            reply = replace(reply, seconds=time.perf_counter() - begun)
         self._ledger.settle([(key, request.prompt, reply)], self._is_usable)
         return reply
 

@@ -86,12 +86,15 @@ class Answer:
         finish_reason: Why the model stopped: `stop`, `length`, `content_filter` …; None where the server does not say.
         refusal: What the model said in place of an answer; None where it did not refuse.
         usage: What it cost in tokens; None where the server does not say.
+        seconds: How long it took to come, pauses between attempts included; None where nobody waited for it alone, as
+            by the Batch API. It is no part of what was said.
     """
 
     text: str
     finish_reason: str | None = None
     refusal: str | None = None
     usage: Usage | None = None
+    seconds: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

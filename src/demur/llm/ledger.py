@@ -62,6 +62,11 @@ class Ledger:
         self._spending = store.spending(run)
         self._uncounted_cost = 0.0
         self._reserved: dict[str, float] = {}
+        self._others: tuple[Ledger, ...] = ()
+
+    def join(self, other: Ledger) -> None:
+        """Let what either of two books holds count against the limits of both."""
+        self._others, other._others = (*self._others, other), (*other._others, self)
 
     @property
     def spending(self) -> Spending:
@@ -88,16 +93,26 @@ class Ledger:
     def reserve(self, key: str, request: ChatRequest, *, is_batch: bool = False) -> bool:
         """Set aside what a request may cost at most; False where the budget has no room for that."""
         cost = self.cost(ceiling_tokens(request), is_batch=is_batch)
+        elsewhere = [other.committed() for other in self._others]
         with self._lock:
-            n_rows = self._spending.answers + len(self._reserved)
+            committed = [self._committed(), *elsewhere]
+            n_rows, spent = sum(n for n, _ in committed), sum(cost_ for _, cost_ in committed)
             if self._budget.max_rows is not None and n_rows >= self._budget.max_rows:
                 return False
-            ahead = sum(self._reserved.values()) + self._uncounted_cost
             limit = self._budget.max_cost
-            if limit is not None and self._spending.cost + ahead + cost > limit:
+            if limit is not None and spent + cost > limit:
                 return False
             self._reserved[key] = cost
         return True
+
+    def committed(self) -> tuple[int, float]:
+        """Return how many requests are paid for or set aside, and what they cost at most, in USD."""
+        with self._lock:
+            return self._committed()
+
+    def _committed(self) -> tuple[int, float]:
+        ahead = sum(self._reserved.values()) + self._uncounted_cost
+        return self._spending.answers + len(self._reserved), self._spending.cost + ahead
 
     def cost(self, usage: Usage, *, is_batch: bool) -> float:
         """Return what tokens cost, in USD; 0 where no price is known."""
@@ -162,7 +177,7 @@ class Ledger:
 
     def exhausted(self) -> BudgetError:
         """Return the error that says what was spent."""
-        spent, budget = self._spending, self._budget
+        spent, budget = sum((other.spending for other in self._others), self._spending), self._budget
         limits = [
             *([] if budget.max_rows is None else [f"{budget.max_rows:,} rows"]),
             *([] if budget.max_cost is None else [f"{budget.max_cost:g} USD"]),

@@ -24,9 +24,22 @@ __all__ = ["read_checkpoint", "run_identity", "write_checkpoint"]
 
 
 def run_identity(
-    network: nn.Module, training: Sequence[Example], held_out: Sequence[Example], settings: TrainingSettings
+    network: nn.Module,
+    training: Sequence[Example],
+    held_out: Sequence[Example],
+    settings: TrainingSettings,
+    *,
+    started_from: str | None = None,
 ) -> dict[str, Any]:
-    """Return what two runs have in common exactly where one can go on from the other's checkpoint."""
+    """Return what two runs have in common exactly where one can go on from the other's checkpoint.
+
+    Args:
+        network: As it is before the first step.
+        training: What it is fitted to.
+        held_out: What chooses the epoch.
+        settings: How it is fitted.
+        started_from: Digest of the weights that it began with; None for fresh ones.
+    """
     digest = hashlib.sha256()
     for example in (*training, *held_out):
         digest.update(repr(example).encode())
@@ -34,7 +47,9 @@ def run_identity(
         digest.update(f"{name} {tuple(parameter.shape)}".encode())
         if not parameter.requires_grad:
             digest.update(parameter.detach().cpu().numpy().tobytes())
-    return {"settings": asdict(settings), "n_held_out": len(held_out), "rows_and_encoder_sha256": digest.hexdigest()}
+    identity = {"settings": asdict(settings), "n_held_out": len(held_out)}
+    started = {} if started_from is None else {"started_from": started_from}
+    return {**identity, **started, "rows_and_encoder_sha256": digest.hexdigest()}
 
 
 def write_checkpoint(path: Path, identity: dict[str, Any], content: dict[str, Any]) -> None:
@@ -57,6 +72,6 @@ def read_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         message = f"{path} is damaged ({type(error).__name__}); remove it to train from the beginning"
         raise TrainingError(message) from error
     if not isinstance(content, dict) or content.get("identity") != identity:
-        message = f"{path} is the checkpoint of another run: settings, rows or encoder differ; remove it"
+        message = f"{path} is the checkpoint of another run: settings, rows, encoder or beginning differ; remove it"
         raise TrainingError(message)
     return content

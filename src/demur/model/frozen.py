@@ -33,6 +33,9 @@ _MAX_ITERATIONS = 5_000
 class FrozenEngine:
     """Run a frozen encoder, and three logistic regressions on [CLS]: gate, partial, kinds."""
 
+    # One batch at a time: torch shares a batch among its threads.
+    n_streams = 1
+
     def __init__(self, encoder: BertModel, gate: _Logistic, partial: _Logistic, kinds: _Logistic) -> None:
         """Take an encoder and what was fitted on it; `fit` is the usual door."""
         self._device = "cuda" if torch.cuda.is_available() else "cpu"

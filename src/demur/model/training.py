@@ -63,19 +63,25 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
     tokenizer: Tokenizer,
     settings: TrainingSettings,
     checkpoint: Path,
+    started_from: str | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
 ) -> list[Validation]:
     """Train the network's free parameters in place and leave it with the best epoch's.
 
+    A training that goes on from weights has the last epoch's instead, and stops no earlier: on kinds that the weights
+    know they are as good as they get before the first step, and held-out rows, which may have none of a new kind, would
+    choose the epoch that learnt it least.
+
     Args:
         network: Wrapped with `add_low_rank`, or with the layers to be trained set free.
         training: At least one batch of examples.
-        held_out: Chooses the epoch.
+        held_out: Chooses the epoch, or shows how it goes.
         taxonomy: Gives the groups for the group loss.
         tokenizer: The encoder's own.
         settings: How to train.
         checkpoint: A file to continue from if it exists, and to write to; removed at the end.
+        started_from: Digest of the weights that the network holds at first; None where its heads are fresh.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
@@ -88,7 +94,10 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
     if not held_out:
         message = "no row is held out to choose the epoch by; give more rows that are clearly labelled"
         raise TrainingError(message)
-    run = _Run(network, training, held_out, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings)
+    run = _Run(
+        network, training, held_out, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
+        started_from=started_from,
+    )  # fmt: skip
     run.restore(checkpoint)
     while not run.is_finished:
         run.advance()
@@ -114,6 +123,7 @@ class _Run:
         taxonomy: Taxonomy,
         tokenizer: Tokenizer,
         settings: TrainingSettings,
+        started_from: str | None,
     ) -> None:
         self.network, self.training, self.held_out = network, training, held_out
         self.tokenizer, self.settings, self.state = tokenizer, settings, _State()
@@ -122,11 +132,12 @@ class _Run:
         straight, curly = tokenizer.token_to_id("'"), tokenizer.token_to_id("’")
         self._apostrophes = {straight: curly, curly: straight} if straight is not None and curly is not None else {}
         self._loss = Loss(taxonomy, settings)
+        self._keeps_last = started_from is not None
         self.steps_per_epoch = len(training) // settings.batch_size
         free = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self._optimizer = torch.optim.AdamW(free, lr=settings.learning_rate, weight_decay=settings.weight_decay)
         self._free = free
-        self._identity = run_identity(network, training, held_out, settings)
+        self._identity = run_identity(network, training, held_out, settings, started_from=started_from)
         self._plan: tuple[int, list[list[int]]] = (-1, [])
         self._device = next(network.parameters()).device
         torch.manual_seed(settings.seed)
@@ -201,7 +212,7 @@ class _Run:
         found = Validation(epoch, float(np.mean(losses)), *measured)
         self.state.history.append(asdict(found))
         # Where nothing could be measured (nan), no epoch is worse than the one before it.
-        if not found.score <= self.state.best_score:
+        if self._keeps_last or not found.score <= self.state.best_score:
             self.state.best_score, self.state.best_epoch = found.score, epoch
             self.state.best = {name: parameter.clone() for name, parameter in self._trained().items()}
         return found

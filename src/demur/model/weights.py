@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from demur.errors import WeightsError
 from demur.model.encoders import Encoder, sha256_of
+from demur.model.first_look import FirstLook  # noqa: TC001  # pydantic reads the annotation
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Manifest", "Weights", "save_weights", "shipped_weights"]
+__all__ = ["Manifest", "Weights", "encoder_of", "read_tensors", "save_weights", "shipped_weights"]
 
 _TENSORS = "weights.safetensors"
 _MANIFEST = "manifest.json"
@@ -48,7 +49,9 @@ class Manifest(BaseModel):
             `compliance`.
         held_out_kinds: Probabilities of the true main kinds of such rows that refuse, given that they do, rising; what
             sets of kinds are calibrated on. None in weights of before there were such sets.
-        training: How the weights were made: data files with digests and counts, settings, history.
+        first_look: Which texts are settled at a first look through a short window; None where none was fitted.
+        training: How the weights were made: data files with digests and counts, settings, history; of averaged weights,
+            those records of each.
         tensors_sha256: Digest of `weights.safetensors`.
     """
 
@@ -65,6 +68,7 @@ class Manifest(BaseModel):
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]
     held_out_kinds: list[Annotated[float, Field(ge=0, le=1)]] | None = None
+    first_look: FirstLook | None = None
     training: dict[str, Any]
     tensors_sha256: str = ""
 
@@ -76,6 +80,12 @@ class Manifest(BaseModel):
             message = f"{min(unknown)!r} is no threshold"
             raise ValueError(message)
         return asdict(Thresholds(**thresholds))
+
+    @property
+    def held_out_seed(self) -> int | None:
+        """Return the seed that drew the prompts held out from training, where it is recorded."""
+        seed = self.training.get("held_out_seed", self.training.get("settings", {}).get("seed"))
+        return seed if isinstance(seed, int) else None
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -137,7 +147,7 @@ class Weights:
                 f"{taxonomy.fingerprint[:12]}; give the taxonomy of the weights, or train with this one"
             )
             raise WeightsError(message)
-        found = _encoder_for(manifest, encoder, folder)
+        found = encoder_of(manifest, encoder, folder)
         return cls(_network(found, manifest, folder), found.tokenizer(), found, manifest, taxonomy)
 
 
@@ -158,7 +168,17 @@ def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -
     (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
 
 
-def _encoder_for(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
+    """Find the encoder that weights were trained on.
+
+    Args:
+        manifest: The weights'.
+        name: Where the encoder is, if not where the manifest says.
+        folder: Where the weights are, for messages.
+
+    Raises:
+        WeightsError: It cannot be found, or is another one.
+    """
     encoder = Encoder.find(manifest.encoder if name is None else name)
     if encoder.sha256 != manifest.encoder_sha256:
         message = (
@@ -175,7 +195,7 @@ def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwo
 
     # To the network it is the class that was trained: the same parts and tensors under the same names.
     network = RefusalNetwork(cast("BertModel", encoder.lean_network()), len(manifest.categories))
-    tensors = _read_tensors(folder / _TENSORS, manifest)
+    tensors = read_tensors(folder, manifest)
     try:
         network.load_trained(tensors, scale=manifest.low_rank_scale)
     except KeyError as error:
@@ -187,9 +207,15 @@ def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwo
     return network.eval()
 
 
-def _read_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+def read_tensors(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
+    """Read the tensors of a weights folder, by name.
+
+    Raises:
+        WeightsError: They are missing, or not those of the manifest.
+    """
     from safetensors.torch import load_file
 
+    path = folder / _TENSORS
     if not path.is_file():
         message = f"no file {str(path)!r} beside its manifest; restore it or train again"
         raise WeightsError(message)

@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
+from demur.errors import WeightsError
 from demur.report.figures import canvas
 
 if TYPE_CHECKING:
@@ -29,8 +30,15 @@ _SEED_OFFSET = 0.2
 
 
 def training_plot(manifest: Manifest) -> Figure:
-    """Draw the history of a training: the loss on its own rows, and the scores on held-out ones, over the epochs."""
-    history = manifest.training["history"]
+    """Draw the history of a training: the loss on its own rows, and the scores on held-out ones, over the epochs.
+
+    Raises:
+        WeightsError: The weights have no history of their own: they are an average.
+    """
+    history = manifest.training.get("history")
+    if history is None:
+        message = "these weights were not trained but averaged, and have no history; plot the weights they are made of"
+        raise WeightsError(message)
     epochs = [each["epoch"] for each in history]
     figure, (losses, scores) = canvas(_EPOCHS_HEIGHT, panels=2)
     losses.plot(epochs, [each["training_loss"] for each in history], "o-", color=_BLUE)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from demur.stats.answers import MISSING
+from demur.stats.answers import MISSING, counted
 from demur.stats.resampling import Estimate, divide, mean_defined
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "Pair",
     "agreement",
     "explained",
+    "nominal_alpha",
     "pair_agreement",
     "pairwise",
     "set_agreement",
@@ -168,6 +169,17 @@ def _against_later(weights: Floats, codes: Codes, place: int, n_classes: int) ->
         chance += (weights @ (both & (ours == code))) * (weights @ (theirs == code))
     observed, chance = divide(weights @ (both & (ours == theirs)), n), divide(chance, n * n)
     return observed, divide(observed - chance, 1 - chance)
+
+
+def nominal_alpha(weights: Floats, codes: Codes, n_classes: int) -> Floats:
+    """Compute Krippendorff's alpha over classes of which none is nearer to another, (resamples,).
+
+    Args:
+        weights: How often each item stands, (resamples, items).
+        codes: The answers, (items, annotators).
+        n_classes: How many classes there are.
+    """
+    return _alpha(weights, counted(codes, n_classes), 1 - np.eye(n_classes))
 
 
 def _classes(answers: Answers) -> Callable[[Floats], tuple[Floats, ...]]:

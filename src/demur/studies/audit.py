@@ -7,16 +7,17 @@ import shutil
 import tempfile
 import weakref
 from dataclasses import asdict, is_dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import OutputError
+from demur.studies.cluster import Cluster, judge_on
 from demur.studies.findings import Audit, open_audit
 from demur.studies.folder import AuditFolder
 from demur.studies.inputs import ReadingOptions, open_input
 from demur.studies.judging import judges_text_alone
 from demur.studies.progress import Progress
+from demur.studies.release import release
 from demur.studies.run import Run, chunk_size
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy
@@ -55,6 +56,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
     on_layout: OnLayout | None = None,
+    on: str | Cluster | None = None,
 ) -> Audit:
     """Label every reply of a source, and say what it holds.
 
@@ -73,14 +75,19 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         policy: What counts as a refusal: `strict`, `standard` or `broad`; None for the labeler's own, if it has one, or
             else `standard`.
         dedup: Whether identical conversations are judged once across the whole run, each counting as often as it is
-            there, by labelers that judge the text alone (`judges_text_alone`); others judge each one.
+            there, by labelers that judge the text alone (`judges_text_alone`); others judge each one, and so does Ray.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
         resume: Go on where an earlier run into the same folder stopped; begin if there was none.
         overwrite: Replace an audit that the folder holds, and nothing that no audit wrote.
         progress: Told how far it has come.
-        on_layout: Told each file and the layout that it is read in, before the first of its replies is judged.
+        on_layout: Told each file and the layout that it is read in, before the first of its replies is judged; on Ray,
+            as soon as the first shard of it is there.
+        on: Where to judge: `ray` for worker processes on this machine, `ray://HOST:PORT` or `ray://auto` for those of
+            a cluster, or a `Cluster`, which also says how many; None for this process.
 
     Raises:
+        ClusterError: Ray is not installed or out of reach, cannot be given the source or the labeler, or gave a shard
+            up after several tries.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
@@ -92,25 +99,31 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         own = getattr(labeler, "taxonomy", None)
         taxonomy = own if isinstance(own, Taxonomy) else Taxonomy.load()
     options = ReadingOptions(limit, layout, {} if fields is None else dict(fields), turns)
+    cluster = Cluster.of(on) if isinstance(on, str) else on
     opened = open_input(source, options, on_layout)
     folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
     try:
-        is_once = dedup and judges_text_alone(labeler)
+        # Workers judge blocks apart, and do not know what others met.
+        is_once = dedup and cluster is None and judges_text_alone(labeler)
         manifest = _manifest(opened, labeler, taxonomy, counted, options, is_once=is_once)
         folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
         if folder.is_finished:
             # A run that was killed after its last result has left its shards.
             folder.shards(taxonomy).remove()
         else:
-            Run(
+            run = Run(
                 opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted, is_once=is_once,
                 strict=strict, progress=progress,
-            ).complete()  # fmt: skip
+            )  # fmt: skip
+            if cluster is None:
+                run.complete()
+            else:
+                judge_on(cluster, run, source, options, on_layout)
         found = open_audit(folder.path, taxonomy)
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)
-        elif folder.shards(taxonomy).finished() and not isinstance(error, OutputError):
+        elif folder.shards(taxonomy).numbers() and not isinstance(error, OutputError):
             error.add_note(_HOW_TO_GO_ON.format(path=folder.path))
         raise
     if out is None:
@@ -125,7 +138,7 @@ def _manifest(
     describe = getattr(labeler, "describe", None)
     manifest = {
         "format": _FORMAT,
-        "demur": _version(),
+        "demur": release(),
         "source": {"name": opened.name, "fingerprint": opened.fingerprint()},
         "model": describe() if callable(describe) else {"name": labeler.name},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
@@ -143,10 +156,3 @@ def _recorded(labeler: Labeler, name: str) -> dict[str, Any] | None:
     """Return the fields of a dataclass that a labeler may have, and None where it has none."""
     found = getattr(labeler, name, None)
     return asdict(found) if is_dataclass(found) and not isinstance(found, type) else None
-
-
-def _version() -> str:
-    try:
-        return metadata.version("demur")
-    except metadata.PackageNotFoundError:
-        return "unknown"

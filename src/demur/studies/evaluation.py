@@ -16,6 +16,7 @@ from demur.stats.conformal import CategorySets
 from demur.stats.metrics import GateMetrics, HeadMetrics
 from demur.stats.resampling import Estimate, Resamples
 from demur.stats.selective import RiskCoverage, SetMetrics
+from demur.studies.requests import request_clusters
 from demur.studies.writing import without_nan
 from demur.verdict import Policy
 
@@ -158,9 +159,7 @@ def _truth(row: Labelled, policy: Policy) -> bool | None:
 
 
 def _clusters(rows: Sequence[Labelled]) -> list[str | int]:
-    """Name each row's cluster: its request without case and spacing; a row without a request stands alone."""
-    requests = [" ".join(row.conversation.request.casefold().split()) for row in rows]
-    return [request if request != "" else place for place, request in enumerate(requests)]
+    return request_clusters(row.conversation for row in rows)
 
 
 def _gate(pairs: Pairs, draw: _Draw) -> GateMetrics:

@@ -64,6 +64,16 @@ class AuditFolder:
         """Tell whether the audit in it came to its end."""
         return self.composition.is_file()
 
+    @property
+    def engine(self) -> str | None:
+        """Return the engine that the audit in it was begun with; None where none is recorded."""
+        try:
+            model = read_object(self.manifest).get("model")
+        except OutputError:
+            return None
+        engine = model.get("engine") if isinstance(model, dict) else None
+        return engine if isinstance(engine, str) else None
+
     def shards(self, taxonomy: Taxonomy) -> Shards:
         """Return the finished chunks of an audit under way."""
         return Shards(self._shards, taxonomy)
@@ -128,9 +138,9 @@ class AuditFolder:
                 raise OutputError(message)
 
     def _holds_only_a_beginning(self) -> bool:
-        """Tell whether all there is is the manifest of an audit that failed before its first chunk was done."""
-        finished = self._shards / "part-000000.json"
-        if finished.exists() or any(path.is_file() for path in self._files() if path != self.manifest):
+        """Tell whether all there is is the manifest of an audit that failed before any chunk was done."""
+        finished = self._shards.glob("part-*.json")
+        if any(map(is_part, finished)) or any(path.is_file() for path in self._files() if path != self.manifest):
             return False
         return self._is_of_an_audit()
 

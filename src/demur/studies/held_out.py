@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, softmax
 
+from demur.data.rendering import MAX_TOKENS
 from demur.model.calibration import fit_further, fit_platt, fit_temperature, fit_threshold
+from demur.model.first_look import fit_first_look
+from demur.model.runtime import TorchEngine, infer, judged, windowed
 from demur.model.training import held_out_logits
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tokenizers import Tokenizer
 
+    from demur.model.first_look import FirstLook
     from demur.model.network import RefusalNetwork
     from demur.model.targets import Example
 
-__all__ = ["calibrate", "held_out_kinds", "held_out_probabilities", "thresholds"]
+__all__ = ["calibrate", "first_look", "held_out_kinds", "held_out_probabilities", "thresholds"]
 
 _KIND_DIGITS = 6
 
@@ -56,6 +60,23 @@ def thresholds(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer:
         partial=fit_threshold(expit(partial[known]), is_partial[known] > 0.5, default=defaults.partial),  # noqa: PLR2004
         further=fit_further(softmax(kinds[of_kind], axis=1), targets > 0, default=defaults.further),
     )
+
+
+def first_look(
+    network: RefusalNetwork,
+    tuning: Sequence[Example],
+    shortened: Mapping[int, Sequence[str]],
+    *,
+    tokenizer: Tokenizer,
+) -> FirstLook | None:
+    """Fit on the tuning rows, `shortened` to each window, which texts a first look settles; None where none pays."""
+    engine = TorchEngine(network)
+    tokens = windowed([row.text for row in tuning], tokenizer=tokenizer, max_tokens=MAX_TOKENS)
+    looks = {
+        window: infer(texts, tokenizer=tokenizer, engine=engine, max_tokens=window).refusal
+        for window, texts in shortened.items()
+    }
+    return fit_first_look(np.array([len(ids) for ids in tokens]), judged(tokens, engine).refusal, looks)
 
 
 def held_out_probabilities(

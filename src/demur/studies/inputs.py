@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from demur.conversation import Conversation
-from demur.data.files import FilePart
 from demur.data.reading import read_conversations
 from demur.data.sources import STANDARD_INPUT, BrokenRow, Source, open_source
 from demur.studies.memory import MEMORY, RowReader, rows_of
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from demur.data.shapes import Layout, Turns
 
-__all__ = ["Input", "Item", "OnLayout", "ReadingOptions", "chunks", "open_input"]
+__all__ = ["Input", "Item", "OnLayout", "ReadingOptions", "chunks", "open_input", "rows_up_to"]
 
 Item = Conversation | BrokenRow
 OnLayout = Callable[[str, str], None]
@@ -97,6 +96,16 @@ def open_input(
     return _FromMemory(rows_of(source), options, on_layout)
 
 
+def rows_up_to(source: str, most: int) -> int | None:
+    """Count a source's rows, and stop at `most`; None where they can be read only once, or come from afar.
+
+    Raises:
+        SourceError: The source cannot be read, or holds no row.
+    """
+    opened = open_source(source)
+    return sum(1 for _ in opened.rows(limit=most)) if opened.is_local else None
+
+
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Cut a stream into lists of `size` items or a few more: what one row gives, a pair for example, stays together."""
     chunk: list[Item] = []
@@ -148,8 +157,7 @@ class _FromSource(_Layouts):
 
     @property
     def files(self) -> Sequence[Path]:
-        parts = self._source._parts  # noqa: SLF001  # a source says nowhere else which files it reads
-        return [part.path for part in parts if isinstance(part, FilePart)]
+        return self._source.files
 
     def fingerprint(self) -> str | None:
         return None if self._source.name == STANDARD_INPUT else self._source.fingerprint()

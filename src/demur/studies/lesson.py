@@ -46,6 +46,8 @@ class Lesson:
         *,
         folders: Sequence[Path] = (),
         view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
+        held_out_seed: int | None = None,
+        enough: int = 0,
     ) -> Self:
         """Read a recipe's rows and part them by their prompts.
 
@@ -54,12 +56,15 @@ class Lesson:
             taxonomy: Names the kinds.
             folders: Where its files are looked up, first to last; with none, paths are taken as they stand.
             view: What the network is shown of a conversation; the prompts are parted by the whole.
+            held_out_seed: Draws the prompts that are held out, where not the recipe's own seed does.
+            enough: Clear prompts below which synthetic rows help to tune; see `partition`.
 
         Raises:
             SourceError: A file is missing or cannot be read.
         """
         mixture = mix(recipe, taxonomy, folders=folders)
-        parts = partition(mixture.rows, avoid=mixture.avoided, seed=recipe.settings.seed)
+        seed = recipe.settings.seed if held_out_seed is None else held_out_seed
+        parts = partition(mixture.rows, avoid=mixture.avoided, seed=seed, enough=enough)
         training = harder([row for row in parts.training if row.weight > 0], recipe.hard_negative_weight, taxonomy)
         seen = Partition(
             _through(view, training),
@@ -68,19 +73,31 @@ class Lesson:
             n_avoided=parts.n_avoided,
             n_repeated=parts.n_repeated,
             n_withheld=parts.n_withheld,
+            is_thin=parts.is_thin,
         )
         return cls(recipe, mixture, seen)
+
+    def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
+        """Return the texts of those tuning rows that become examples, rendered into a smaller window."""
+        rows = [row.conversation for row in self.parts.tuning if row.is_refusal is not None]
+        return Renderer(tokenizer, max_tokens=max_tokens).texts(rows)
 
     def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
         """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
         settings, balance = self.recipe.settings, self.recipe.balance
+        training = self._examples(self.parts.training, taxonomy, Renderer(tokenizer, max_tokens=settings.max_tokens))
+        weighed = balanced(training, exponent=balance.exponent, cap=balance.cap)
+        return weighed, *self.held_out(taxonomy, tokenizer)
 
-        def of(rows: Sequence[Labelled], max_tokens: int) -> list[Example]:
-            renderer = Renderer(tokenizer, max_tokens=max_tokens)
-            return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=settings.main_share)
+    def held_out(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example]]:
+        """Build the examples that tune, and those that measure, alone."""
+        renderer = Renderer(tokenizer, max_tokens=self.recipe.settings.window)
+        tuning, measuring = self.parts.tuning, self.parts.measuring
+        return self._examples(tuning, taxonomy, renderer), self._examples(measuring, taxonomy, renderer)
 
-        training = balanced(of(self.parts.training, settings.max_tokens), exponent=balance.exponent, cap=balance.cap)
-        return training, of(self.parts.tuning, settings.window), of(self.parts.measuring, settings.window)
+    def _examples(self, rows: Sequence[Labelled], taxonomy: Taxonomy, renderer: Renderer) -> list[Example]:
+        main_share = self.recipe.settings.main_share
+        return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=main_share)
 
 
 def _through(view: Callable[[Conversation], Conversation], rows: Sequence[Labelled]) -> tuple[Labelled, ...]:

@@ -30,6 +30,7 @@ class Partition:
         n_avoided: Rows left out because their prompt stands in a file to be avoided.
         n_repeated: Rows left out because the same conversation came before.
         n_withheld: Rows left out because their prompt is held out, and they are none to measure by.
+        is_thin: Whether there were too few clear prompts to calibrate by, so that synthetic rows help to tune.
     """
 
     training: tuple[Labelled, ...]
@@ -38,6 +39,7 @@ class Partition:
     n_avoided: int = 0
     n_repeated: int = 0
     n_withheld: int = 0
+    is_thin: bool = False
 
 
 def prompt_key(conversation: Conversation) -> str:
@@ -46,31 +48,39 @@ def prompt_key(conversation: Conversation) -> str:
     return " ".join(first.casefold().split())
 
 
-def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed: int = 0) -> Partition:
+def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed: int = 0, enough: int = 0) -> Partition:
     """Part rows by their prompts.
 
     Only clear labels on real replies are held out: neither weak ones, nor synthetic rows, nor rows that were drawn for
-    being hard say how the gate does on real data. Rows that repeat a conversation
-    are left out, the one with the fuller label kept.
+    being hard, nor variants of other rows say how the gate does on real data. A variant stands where the prompt stands
+    that it was made from, however its own is written. Rows that repeat a conversation are left out, the one with the
+    fuller label kept.
 
     Args:
         rows: Labelled conversations, in any order.
         avoid: Rows whose prompts must stand on no side.
         seed: Draws the prompts that are held out.
+        enough: With fewer clear prompts than this, synthetic ones are drawn, too, of which the rows tune and never
+            measure.
     """
-    avoided = {prompt_key(row.conversation) for row in avoid}
-    clean = [row for row in rows if prompt_key(row.conversation) not in avoided]
+    avoided = {_prompt_of(row) for row in avoid}
+    clean = [row for row in rows if _prompt_of(row) not in avoided]
     unique = _unique(clean)
-    measurable = {prompt_key(row.conversation) for row in unique if _is_clear(row)}
+    measurable = {_prompt_of(row) for row in unique if _is_clear(row)}
     held_out = {key: drawn for key in measurable if (drawn := _draw(key, seed)) < _HELD_OUT_SHARE}
+    is_thin = len(measurable) < enough
+    made = {_prompt_of(row) for row in unique if is_thin and _is_well_made(row)} - measurable
+    tuning_only = {key for key in made if _draw(key, seed) < _HELD_OUT_SHARE / 2}
     sides: dict[str, list[Labelled]] = {"training": [], "tuning": [], "measuring": []}
     n_withheld = 0
     for row in unique:
-        drawn_here = held_out.get(prompt_key(row.conversation))
-        if drawn_here is None:
+        key = _prompt_of(row)
+        if key not in held_out and key not in tuning_only:
             sides["training"].append(row)
         elif _is_clear(row):
-            sides["tuning" if drawn_here < _HELD_OUT_SHARE / 2 else "measuring"].append(row)
+            sides["tuning" if held_out[key] < _HELD_OUT_SHARE / 2 else "measuring"].append(row)
+        elif key in tuning_only and _is_well_made(row):
+            sides["tuning"].append(row)
         else:
             n_withheld += 1
     return Partition(
@@ -78,11 +88,24 @@ def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed:
         n_avoided=len(rows) - len(clean),
         n_repeated=len(clean) - len(unique),
         n_withheld=n_withheld,
+        is_thin=is_thin,
     )
 
 
+def _prompt_of(row: Labelled) -> str:
+    return prompt_key(row.conversation) if row.origin_prompt is None else row.origin_prompt
+
+
 def _is_clear(row: Labelled) -> bool:
-    return row.outcome is not None and not (row.is_weak or row.is_drawn_hard or row.source == "synthetic")
+    return row.source != "synthetic" and _is_sure(row)
+
+
+def _is_well_made(row: Labelled) -> bool:
+    return row.source == "synthetic" and _is_sure(row)
+
+
+def _is_sure(row: Labelled) -> bool:
+    return row.outcome is not None and not (row.is_weak or row.is_drawn_hard or row.origin_prompt is not None)
 
 
 def _unique(rows: Sequence[Labelled]) -> list[Labelled]:

@@ -120,6 +120,11 @@ class Recipe:
         return content
 
     @property
+    def record(self) -> dict[str, Any]:
+        """Return what the manifest of weights records of it: digest and content."""
+        return {"sha256": self.sha256, **self.to_json()}
+
+    @property
     def sha256(self) -> str:
         """Return the hex digest of the content, which comments and order of fields do not change."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

@@ -17,7 +17,7 @@ from demur.studies.writing import read_object, write_json
 from demur.verdict import Policy, Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import Input, Item
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["CHUNK", "Run", "chunk_size"]
+__all__ = ["CHUNK", "Run", "chunk_size", "read", "threshold"]
 
 CHUNK = 1_024
 """Replies after which what is finished is written; an interruption costs no more than these."""
@@ -35,6 +35,24 @@ def chunk_size(labeler: Labeler) -> int:
     """Return how many replies make a chunk: what a labeler that has a `chunk` asks for, else `CHUNK`."""
     size = getattr(labeler, "chunk", None)
     return size if isinstance(size, int) else CHUNK
+
+
+def threshold(labeler: Labeler) -> float | None:
+    """Return the probability from which a reply refuses; None where the labeler has none."""
+    thresholds = getattr(labeler, "thresholds", None)
+    return float(thresholds.refusal) if isinstance(thresholds, Thresholds) else None
+
+
+def read(opened: Input, *, strict: bool) -> Iterator[Item]:
+    """Yield the items of a source.
+
+    Raises:
+        RowError: A row cannot be read, and `strict` is set.
+    """
+    for item in opened.items():
+        if strict and isinstance(item, BrokenRow):
+            raise item.error
+        yield item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,48 +82,42 @@ class Run:
     def complete(self) -> None:
         """Label what is not labelled yet, and write the results."""
         shards = self.folder.shards(self.taxonomy)
-        tally, finished = Tally.of((), self.taxonomy, threshold=self._threshold), 0
+        tally, finished = Tally.of((), self.taxonomy, threshold=threshold(self.labeler)), 0
         for stored in shards.tallies():
             tally, finished = tally + stored, finished + 1
         meter = Meter(self.opened, self.progress, tally.composition)
         with self.folder.repeats(finished) if self.is_once else nullcontext() as repeats:
             judging = Judging(self.labeler, self.policy, repeats)
-            for number, chunk in enumerate(chunks(self._items(), chunk_size(self.labeler))):
+            for number, chunk in enumerate(chunks(read(self.opened, strict=self.strict), chunk_size(self.labeler))):
                 meter.begin(len(chunk))
                 if number < finished:
                     continue
                 judged = list(_counted(judging.judge(number, chunk), meter))
-                of_chunk = Tally.of(judged, self.taxonomy, threshold=self._threshold)
+                of_chunk = Tally.of(judged, self.taxonomy, threshold=threshold(self.labeler))
                 shards.write(number, judged, of_chunk)
                 tally += of_chunk
-        self._finish(tally)
+        self.finish(tally, self.opened.layouts)
 
-    @property
-    def _threshold(self) -> float | None:
-        thresholds = getattr(self.labeler, "thresholds", None)
-        return float(thresholds.refusal) if isinstance(thresholds, Thresholds) else None
+    def finish(self, tally: Tally, layouts: Mapping[str, int]) -> None:
+        """Put the results in place; composition.json comes last, so that it stands for all of them.
 
-    def _items(self) -> Iterator[Item]:
-        for item in self.opened.items():
-            if self.strict and isinstance(item, BrokenRow):
-                raise item.error
-            yield item
-
-    def _finish(self, tally: Tally) -> None:
-        """Put the results in place; composition.json comes last, so that it stands for all of them."""
+        Args:
+            tally: Counts and highlights of all shards, which are all there.
+            layouts: Number of files by the layout that they were read in.
+        """
         shards, manifest = self.folder.shards(self.taxonomy), read_object(self.folder.manifest)
         shards.join(self.folder.verdicts)
         write_json(self.folder.tally, tally.to_json())
-        content = summary(tally, manifest, layouts=self.opened.layouts, at=self._operating_point())
+        content = summary(tally, manifest, layouts=layouts, at=self._operating_point())
         write_json(self.folder.composition, content)
         shards.remove()
 
     def _operating_point(self) -> OperatingPoint | None:
-        find = getattr(self.labeler, "operating_point", None)
+        find, at = getattr(self.labeler, "operating_point", None), threshold(self.labeler)
         # Errors under another policy are not those that were counted.
-        if not callable(find) or self._threshold is None or self.policy.not_corrected is not None:
+        if not callable(find) or at is None or self.policy.not_corrected is not None:
             return None
-        found = find(self._threshold)
+        found = find(at)
         return found if isinstance(found, OperatingPoint) else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from demur.conversation import Conversation
 from demur.errors import OutputError, TaxonomyError
@@ -12,7 +12,7 @@ from demur.studies.tally import Tally
 from demur.studies.writing import read_object, write_json, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from demur.studies.tally import Judged
     from demur.taxonomy import Taxonomy
 
-__all__ = ["TEXTS", "Shards", "is_part", "read_tally", "remove_parts", "schema"]
+__all__ = ["TEXTS", "Packed", "Shards", "is_part", "read_tally", "remove_parts", "schema"]
 
 TEXTS = "texts.sqlite"
 """Name of what is known of the texts in finished chunks, which lies beside them while the audit is under way."""
@@ -70,6 +70,13 @@ def schema(keys: Sequence[str]) -> pa.Schema:
     return columns
 
 
+class Packed(NamedTuple):
+    """Keep the two files of a finished chunk as they are: Parquet, and JSON."""
+
+    verdicts: bytes
+    tally: bytes
+
+
 class Shards:
     """Keep the finished chunks of an audit: `part-000000.parquet`, its tally in `part-000000.json`, and so on."""
 
@@ -85,13 +92,18 @@ class Shards:
             number += 1
         return number
 
-    def tallies(self) -> Iterator[Tally]:
-        """Read the tallies of the finished chunks, in order.
+    def numbers(self) -> set[int]:
+        """Return the numbers of the finished chunks, of those after a gap too: workers do not finish in order."""
+        written = (int(path.stem.removeprefix("part-")) for path in self._folder.glob("part-*.json") if is_part(path))
+        return {number for number in written if self._verdicts(number).is_file()}
+
+    def tallies(self, numbers: Iterable[int] | None = None) -> Iterator[Tally]:
+        """Read the tallies of finished chunks, by default of all from the first on, in order.
 
         Raises:
             OutputError: A tally is damaged.
         """
-        for number in range(self.finished()):
+        for number in range(self.finished()) if numbers is None else sorted(numbers):
             yield read_tally(self._tally(number))
 
     def write(self, number: int, judged: Sequence[Judged], tally: Tally) -> None:
@@ -102,6 +114,16 @@ class Shards:
         with writing(self._verdicts(number)) as temporary:
             pq.write_table(table, temporary, compression="zstd")
         write_json(self._tally(number), tally.to_json())
+
+    def packed(self, number: int) -> Packed:
+        """Read a finished chunk as it is, to be put into another folder."""
+        return Packed(self._verdicts(number).read_bytes(), self._tally(number).read_bytes())
+
+    def put(self, number: int, packed: Packed) -> None:
+        """Write what `packed` read elsewhere; the tally comes last, as in `write`."""
+        for path, content in ((self._verdicts(number), packed.verdicts), (self._tally(number), packed.tally)):
+            with writing(path) as temporary:
+                temporary.write_bytes(content)
 
     def join(self, path: Path) -> None:
         """Write all finished chunks as one file, reading one at a time."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from demur.errors import OutputError, TrainingError
+from demur.errors import TrainingError
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
-from demur.model.weights import Manifest, save_weights
-from demur.studies.held_out import calibrate, held_out_kinds, held_out_probabilities, thresholds
+from demur.studies.continuation import begun, parting, warn_of_forgetting
+from demur.studies.finishing import finished, prepare
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from torch import Tensor
-
     from demur.conversation import Conversation
+    from demur.model.beginning import Beginning
     from demur.model.targets import Example
+    from demur.model.weights import Manifest
     from demur.taxonomy import Taxonomy
 
 # Up to this window a CPU is faster without the fused attention, whose backward pass in bfloat16 is slow.
@@ -43,6 +43,7 @@ def train(  # noqa: PLR0913  # each is one option of the command line
     settings: TrainingSettings,
     avoid: Sequence[Path] = (),
     texts: Sequence[Path] = (),
+    beginning: Beginning | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
 ) -> Manifest:
@@ -56,6 +57,9 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         settings: How to train.
         avoid: JSONL files whose prompts must not be trained on: those that the result is to be evaluated on.
         texts: JSONL files with the messages of labelled rows that carry none, by id.
+        beginning: Weights to go on from, on the same encoder; the heads and adapters are fresh where there are none.
+            The prompts that they held out stay held out, and the last epoch is kept. With few clear prompts, synthetic
+            rows are held out, too, and calibration and thresholds stay those of the beginning.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
@@ -65,12 +69,16 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         SourceError: A file cannot be read.
         OutputError: The folder cannot be made, or holds finished weights.
     """
-    _prepare(out)
-    lesson = Lesson.of(Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings), taxonomy)
-    return _train(lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, on_step=on_step, on_epoch=on_epoch)
+    prepare(out)
+    recipe = Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings)
+    lesson = Lesson.of(recipe, taxonomy, **parting(beginning))
+    return _train(
+        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, beginning=beginning,
+        on_step=on_step, on_epoch=on_epoch,
+    )  # fmt: skip
 
 
-def train_recipe(
+def train_recipe(  # noqa: PLR0913  # as above
     recipe: Recipe,
     out: Path,
     *,
@@ -78,6 +86,7 @@ def train_recipe(
     taxonomy: Taxonomy,
     encoder: Encoder,
     view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
+    beginning: Beginning | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
 ) -> Manifest:
@@ -90,6 +99,7 @@ def train_recipe(
         taxonomy: Gives the head its kinds.
         encoder: What to train on.
         view: What the network is shown of a conversation; the prompts are parted by the whole.
+        beginning: Weights to go on from, as of `train`.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
 
@@ -98,12 +108,13 @@ def train_recipe(
         SourceError: A file is missing or cannot be read.
         OutputError: The folder cannot be made.
     """
-    _prepare(out)
-    lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view)
-    recorded = {"recipe": {"sha256": recipe.sha256, **recipe.to_json()}}
+    prepare(out)
+    lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
+    recorded = {"recipe": recipe.record}
     return _train(
-        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, on_step=on_step, on_epoch=on_epoch
-    )
+        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
+        on_step=on_step, on_epoch=on_epoch,
+    )  # fmt: skip
 
 
 def _train(
@@ -113,53 +124,33 @@ def _train(
     taxonomy: Taxonomy,
     encoder: Encoder,
     recorded: Mapping[str, Any],
+    beginning: Beginning | None,
     on_step: Callable[[Step], None],
     on_epoch: Callable[[Validation], None],
 ) -> Manifest:
     settings, tokenizer = lesson.recipe.settings, encoder.tokenizer()
     training, tuning, measuring = lesson.examples(taxonomy, tokenizer)
     _require_both_sides(training)
-    network = _fresh(encoder, taxonomy, settings)
+    warn_of_forgetting(beginning, training, taxonomy)
+    network = _first(encoder, taxonomy, settings, beginning)
     checkpoint = out / "checkpoint.pt"
     try:
         history = fit(
             network, training, tuning, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
-            checkpoint=checkpoint, on_step=on_step, on_epoch=on_epoch,
+            checkpoint=checkpoint, started_from=None if beginning is None else beginning.manifest.tensors_sha256,
+            on_step=on_step, on_epoch=on_epoch,
         )  # fmt: skip
     except KeyboardInterrupt as interrupt:
         if checkpoint.exists():
             interrupt.add_note(f"the same command goes on from {checkpoint}")
         raise
     tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
-    merged = _merged(tensors, encoder, taxonomy, settings)
-    calibration = calibrate(merged, tuning, tokenizer=tokenizer)
-    manifest = Manifest(
-        encoder=encoder.name,
-        encoder_sha256=encoder.sha256,
-        taxonomy_fingerprint=taxonomy.fingerprint,
-        categories=taxonomy.keys,
+    return finished(
+        tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=encoder,
         low_rank_scale=settings.low_rank_scale,
-        max_tokens=settings.window,
-        thresholds=asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
-        calibration=calibration,
-        held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
-        held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
-        training={**_record(lesson, history), **recorded},
-    )
-    save_weights(out, {**tensors, **_heads(merged)}, manifest)
-    return Manifest.load(out)
-
-
-def _prepare(out: Path) -> None:
-    # Before the first step, since the first checkpoint may be an hour away.
-    if (out / "manifest.json").exists():
-        message = f"{str(out)!r} holds finished weights; give another folder, or remove it first"
-        raise OutputError(message)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
-        raise OutputError(message) from error
+        training={**_record(lesson, history), **recorded, **begun(beginning, lesson, taxonomy)},
+        kept=beginning.manifest if beginning is not None and lesson.parts.is_thin else None,
+    )  # fmt: skip
 
 
 def _require_both_sides(training: Sequence[Example]) -> None:
@@ -169,33 +160,24 @@ def _require_both_sides(training: Sequence[Example]) -> None:
         raise TrainingError(message)
 
 
-def _fresh(encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings) -> RefusalNetwork:
+def _first(
+    encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings, beginning: Beginning | None
+) -> RefusalNetwork:
+    """Build the network as it is before the first step."""
     torch.manual_seed(settings.seed)
     network = RefusalNetwork(encoder.network(), len(taxonomy))
     if settings.rank:
         add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale, dropout=settings.low_rank_dropout)
     else:
         network.encoder.embeddings.requires_grad_(requires_grad=False)
+    if beginning is not None:
+        beginning.require_rank(settings.rank)
+        beginning.place(network, taxonomy, scale=settings.low_rank_scale)
     if torch.cuda.is_available():
         return network.to("cuda")
     if settings.max_tokens <= _SHORT_WINDOW:
         network.encoder.set_attn_implementation("eager")
     return network
-
-
-def _merged(
-    tensors: dict[str, Tensor], encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings
-) -> RefusalNetwork:
-    """Build the network as it is kept, adapters in 16 bits and merged: that is what calibration must fit."""
-    network = RefusalNetwork(encoder.network(), len(taxonomy))
-    network.load_trained(tensors, scale=settings.low_rank_scale)
-    return network.to("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _heads(network: RefusalNetwork) -> dict[str, Tensor]:
-    """Return the heads, into which calibration has been folded."""
-    parameters = network.named_parameters()
-    return {name: tensor.detach().cpu() for name, tensor in parameters if not name.startswith("encoder.")}
 
 
 def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:

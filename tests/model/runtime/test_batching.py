@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from demur.model.runtime import Probabilities, TorchEngine, infer, length_batches, padded
+from demur.model.runtime import Probabilities, TorchEngine, infer, judged, length_batches, padded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +22,7 @@ class Counting:
 
     name = "counting"
     n_categories = 2
+    n_streams = 1
 
     def __init__(self) -> None:
         """Start with nothing asked."""
@@ -119,3 +121,47 @@ def test_the_window_may_be_small(loaded_weights: Weights, max_tokens: int) -> No
     engine = Counting()
     found = infer(["no " * 10], tokenizer=loaded_weights.tokenizer, engine=engine, max_tokens=max_tokens)
     assert found.refusal.tolist() == [max_tokens]
+
+
+class Meeting(Counting):
+    """Answer a batch only when another thread has asked for one too."""
+
+    n_streams = 2
+
+    def __init__(self) -> None:
+        """Wait for two."""
+        super().__init__()
+        self._barrier = threading.Barrier(2, timeout=10)
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
+        """Meet, and count."""
+        self._barrier.wait()
+        return super().run(input_ids, attention_mask)
+
+
+def test_an_engine_of_two_streams_is_asked_by_two_threads_at_once() -> None:
+    """Each batch waits for another: were they run in turns, the wait would break. The answers are in order."""
+    lengths = [5, 900, 7, 1_100, 900, 6]
+    found = judged([[1] * length for length in lengths], Meeting(), budget=1_000)
+    assert found.refusal.tolist() == lengths
+
+
+class Failing(Counting):
+    """Fail on the first batch."""
+
+    n_streams = 2
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
+        """Fail once, then count."""
+        if input_ids.shape[1] == 1:
+            message = "broken"
+            raise RuntimeError(message)
+        return super().run(input_ids, attention_mask)
+
+
+def test_after_a_failure_no_further_batch_begins() -> None:
+    """Of 400 batches of one text, those that were under way when the first failed are answered at most."""
+    engine = Failing()
+    with pytest.raises(RuntimeError, match="broken"):
+        judged([[1] * (1 + (i > 0)) for i in range(400)], engine, budget=1)
+    assert len(engine.shapes) < 399

@@ -1,0 +1,311 @@
+"""Measure, side by side on the same rows, how fast Demur judges beside what the field uses: see README.md here.
+
+Every contestant runs in a process of its own, several rounds in turn, and loads and warms up before its clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from demur.conversation import Conversation
+from demur.data.reading import read_conversations
+from demur.data.rendering import Renderer, plain_text
+from demur.data.sources import open_source
+from demur.labelers.classifier import Analyzer
+from demur.model.weights import Weights
+from demur.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ENGINES = ("torch", "torch-bf16", "onnx", "openvino")
+BASELINES = ("pipeline-1", "pipeline-32", "sorted-32")
+LIMITS = ("reading", "tokenising")
+MARKS = ("<!-- throughput -->", "<!-- /throughput -->")
+_WARM_UP = 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """Keep one run of one contestant.
+
+    Attributes:
+        seconds: From the first row in to the last verdict out.
+        rows: How many were judged.
+        peak_mb: Most memory that the process held, in MiB.
+        refuses: The gate's verdict on each row, where it gives one.
+    """
+
+    seconds: float
+    rows: int
+    peak_mb: float
+    refuses: list[bool]
+
+
+def conversations_of(source: str) -> list[Conversation]:
+    """Read a source whole; rows that give no conversation are left out."""
+    return [found for found in read_conversations(open_source(source)) if isinstance(found, Conversation)]
+
+
+def sampled(source: str, number: int) -> list[Conversation]:
+    """Draw rows from all over a source, always the same ones, in their order."""
+    found = conversations_of(source)
+    chosen = np.random.default_rng(0).permutation(len(found))[:number]
+    return [found[place] for place in sorted(chosen.tolist())]
+
+
+def contest(name: str, source: str, number: int, gate: Path, workers: int) -> Run:
+    """Run one contestant once, in this process."""
+    rows = sampled(source, number)
+    judge = judge_of(name, source, gate, workers)
+    judge(rows[:_WARM_UP])
+    start = time.perf_counter()
+    refuses = judge(rows)
+    seconds = time.perf_counter() - start
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1024 if platform.system() == "Darwin" else 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / unit
+    return Run(seconds, len(refuses) or len(rows), peak, refuses)
+
+
+def judge_of(name: str, source: str, gate: Path, workers: int) -> Callable[[Sequence[Conversation]], list[bool]]:
+    """Return what takes rows and gives verdicts; an empty list where the contestant gives none."""
+    import torch
+
+    torch.set_num_threads(workers)
+    if name.startswith("pipeline-"):
+        return _pipeline(gate, int(name.removeprefix("pipeline-")))
+    if name == "sorted-32":
+        return _sorted(gate, 32)
+    if name == "reading":
+        return lambda rows: [False for _ in conversations_of(source)] if len(rows) > _WARM_UP else []
+    if name == "tokenising":
+        weights = Weights.load(None, taxonomy=Taxonomy.load())
+        renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+
+        def tokenise(rows: Sequence[Conversation]) -> list[bool]:
+            weights.tokenizer.encode_batch(renderer.texts(rows))
+            return []
+
+        return tokenise
+    if name == "audit":
+        return _audit(source)
+    engine, _, look = name.partition("+")
+    analyzer = Analyzer.load(engine=engine, first_look=bool(look))
+    return lambda rows: [bool(verdict.is_refusal) for verdict in analyzer.label(rows)]
+
+
+def _pipeline(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]], list[bool]]:
+    from transformers import pipeline
+
+    classify = pipeline("text-classification", model=str(gate), device="cpu")
+
+    def judge(rows: Sequence[Conversation]) -> list[bool]:
+        texts = [plain_text(row) for row in rows]
+        found = classify(texts, batch_size=batch_size, truncation=True, max_length=512)
+        return [answer["label"] == "Refusal" for answer in found]
+
+    return judge
+
+
+def _sorted(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]], list[bool]]:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(gate)
+    model = AutoModelForSequenceClassification.from_pretrained(gate).eval()
+
+    def judge(rows: Sequence[Conversation]) -> list[bool]:
+        texts = [plain_text(row) for row in rows]
+        order, refuses = sorted(range(len(texts)), key=lambda place: len(texts[place])), [False] * len(texts)
+        with torch.inference_mode():
+            for start in range(0, len(order), batch_size):
+                places = order[start : start + batch_size]
+                batch = [texts[place] for place in places]
+                inputs = tokenizer(batch, truncation=True, max_length=512, padding=True, return_tensors="pt")
+                for place, label in zip(places, model(**inputs).logits.argmax(-1).tolist(), strict=True):
+                    refuses[place] = label == 1
+        return refuses
+
+    return judge
+
+
+def _audit(source: str) -> Callable[[Sequence[Conversation]], list[bool]]:
+    """Return the whole command's work on the whole source: reading, judging, evidence, shards, report."""
+    import demur
+
+    analyzer = Analyzer.load(engine="auto", first_look=True, evidence=True)
+
+    def judge(rows: Sequence[Conversation]) -> list[bool]:
+        with tempfile.TemporaryDirectory() as folder:
+            if len(rows) <= _WARM_UP:
+                list(analyzer.label(rows))
+                return []
+            found = demur.audit(source, labeler=analyzer, out=Path(folder) / "audit")
+            return [False] * found.rows
+
+    return judge
+
+
+def matrix_rates(workers: int) -> dict[str, float]:
+    """Measure the rate of matrix products in the encoder's shapes, in GFLOP/s, a multiply-add being two operations."""
+    import torch
+
+    torch.set_num_threads(workers)
+    rates: dict[str, float] = {}
+    for name, kind in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("int8", torch.int8)):
+        best = 0.0
+        for m, k, n in ((2048, 384, 1536), (2048, 1536, 384), (1024, 1024, 1024)):
+            if kind is torch.int8:
+                a, b = (torch.randint(-100, 100, shape, dtype=kind) for shape in ((m, k), (k, n)))
+                product: Callable[[], Any] = lambda a=a, b=b: torch._int_mm(a, b)  # type: ignore[misc]  # noqa: E731, SLF001  # the only door to it
+            else:
+                a, b = (torch.randn(shape).to(kind) for shape in ((m, k), (k, n)))
+                product = lambda a=a, b=b: a @ b  # type: ignore[misc]  # noqa: E731
+            for _ in range(5):
+                product()
+            start, turns = time.perf_counter(), 60
+            for _ in range(turns):
+                product()
+            best = max(best, 2 * m * k * n * turns / (time.perf_counter() - start) / 1e9)
+        rates[name] = best
+    return rates
+
+
+def work_of(lengths: Sequence[int], weights: Weights) -> float:
+    """Return the floating-point operations of the encoder's products over texts of these lengths, padding left out."""
+    config = weights.network.encoder.config
+    width, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    linear = 2 * (4 * width * width + 2 * width * inner)
+    return float(sum(layers * (linear * n + 4 * width * n * n) for n in lengths))
+
+
+def in_process(name: str, arguments: argparse.Namespace, gate: Path) -> Run:
+    """Run a contestant once in a process of its own."""
+    command = [
+        sys.executable, __file__, arguments.source, "--rows", str(arguments.rows), "--workers", str(arguments.workers),
+        "--contestant", name, "--gate", str(gate),
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.workers), "RAYON_NUM_THREADS": str(arguments.workers)}
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)  # itself
+    return Run(**json.loads(answer.stdout.splitlines()[-1]))
+
+
+def table(runs: dict[str, list[Run]], lengths: Sequence[int], work: float, rates: dict[str, float]) -> str:
+    """Write the table; a figure is the median of the rounds, a ratio the median of the rounds' ratios."""
+    base = [run.rows / run.seconds for run in runs["pipeline-32"]]
+    exact = runs["torch"][0].refuses
+    lines = [
+        "| what | rows/s | tokens/s | × pipeline, 32 | × pipeline, 1 | agrees with fp32 | of matrix rate | peak MiB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    single = [run.rows / run.seconds for run in runs["pipeline-1"]]
+    for name, found in runs.items():
+        speed = [run.rows / run.seconds for run in found]
+        by_32, by_1 = (float(np.median(np.divide(speed, other))) for other in (base, single))
+        agrees = np.mean(np.equal(found[0].refuses, exact)) if len(found[0].refuses) == len(exact) else np.nan
+        arithmetic = next((kind for kind in ("bf16", "fp32") if kind in name), "fp32" if name == "torch" else "int8")
+        share = work / len(lengths) * np.median(speed) / 1e9 / rates[arithmetic]
+        is_judge = name not in (*LIMITS, "audit")
+        has_share = is_judge and "+" not in name and name not in BASELINES
+        lines.append(
+            f"| {name} | {np.median(speed):,.1f} ({min(speed):,.1f} to {max(speed):,.1f}) "
+            f"| {np.median(speed) * np.mean(lengths):,.0f} | {by_32:.1f} | {by_1:.1f} "
+            f"| {f'{agrees:.2%}' if is_judge else '-'} | {f'{share:.0%}' if has_share else '-'} "
+            f"| {np.median([run.peak_mb for run in found]):,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run all contestants, or one of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", nargs="?", default="example", help="what `demur audit` reads; the example by default")
+    parser.add_argument("--rows", type=int, default=512, help="rows drawn from the source for all but the audit")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, in which all take turns")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="cores")
+    parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES, help="engines that take part")
+    parser.add_argument("--write", type=Path, help=f"Markdown file whose part between {MARKS[0]} and {MARKS[1]} is set")
+    parser.add_argument("--contestant", help=argparse.SUPPRESS)
+    parser.add_argument("--gate", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.contestant == "rates":
+        print(json.dumps(matrix_rates(arguments.workers)))
+    elif arguments.contestant:
+        run = contest(arguments.contestant, arguments.source, arguments.rows, arguments.gate, arguments.workers)
+        print(json.dumps(asdict(run)))
+    else:
+        _compare(arguments)
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from demur.model.export import export_standard
+    from demur.model.runtime.batching import windowed
+
+    engines = list(dict.fromkeys(["torch", *arguments.engines]))
+    names = [*BASELINES, *engines, *(f"{engine}+first-look" for engine in engines), "audit", *LIMITS]
+    weights = Weights.load(None, taxonomy=Taxonomy.load())
+    rows = sampled(arguments.source, arguments.rows)
+    renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+    tokens = windowed(renderer.texts(rows), tokenizer=weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+    lengths = [len(ids) for ids in tokens]
+    runs: dict[str, list[Run]] = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        gate, _ = export_standard(weights, Path(folder))
+        for turn in range(arguments.rounds):
+            for name in names:
+                runs[name].append(in_process(name, arguments, gate))
+                last = runs[name][-1]
+                print(f"round {turn + 1}: {name}: {last.rows / last.seconds:,.1f} rows/s", file=sys.stderr, flush=True)
+        rates = _rates(arguments)
+    cores = f"{arguments.workers} cores of {_processor()}"
+    text = "\n\n".join([
+        f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(lengths):.0f} tokens each on average, "
+        f"on {cores}; median of {arguments.rounds} rounds, least and most in brackets. Matrix products reach "
+        + ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in rates.items())
+        + ".",
+        table(runs, lengths, work_of(lengths, weights), rates),
+    ])  # fmt: skip
+    print(text)
+    if arguments.write:
+        _write(arguments.write, text)
+
+
+def _rates(arguments: argparse.Namespace) -> dict[str, float]:
+    command = [sys.executable, __file__, "--workers", str(arguments.workers), "--contestant", "rates"]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # itself
+    rates: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
+    return rates
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def _write(path: Path, text: str) -> None:
+    before, mark, rest = path.read_text(encoding="utf-8").partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not mark or not end:
+        message = f"{path} has no part between {MARKS[0]} and {MARKS[1]}; put both where the table belongs"
+        raise SystemExit(message)
+    path.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

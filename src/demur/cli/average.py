@@ -1,0 +1,40 @@
+"""`demur average`: average the weights of several trainings into one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
+
+__all__ = ["average"]
+
+
+def average(
+    weights: Annotated[
+        list[Path], typer.Argument(help="Weights folders of one encoder, taxonomy, window and seed; two or more.")
+    ],
+    recipe: Annotated[
+        str, typer.Option(help="Recipe (a YAML file, or `shipped`) whose held-out rows calibrate and measure the mean.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the averaged weights.")],
+    data: DataFolder = None,
+    encoder: EncoderName = None,
+    taxonomy: TaxonomyFile = None,
+) -> None:
+    """Average trained weights into one set of the same size in use, and calibrate it on held-out prompts."""
+    quiet_libraries()
+    from demur.studies.averaging import average as average_weights
+    from demur.studies.recipe import Recipe, folders_for
+    from demur.taxonomy import Taxonomy
+
+    manifest = average_weights(
+        weights, out, recipe=Recipe.load(recipe), folders_of_data=folders_for(recipe, data),
+        taxonomy=Taxonomy.load(taxonomy), encoder=encoder,
+    )  # fmt: skip
+    rows = manifest.training["rows"]
+    print(
+        f"{out}: mean of {len(weights)} weights; calibrated on {rows['tuning']} rows, measured on {rows['measuring']}"
+    )

@@ -1,0 +1,110 @@
+"""`demur synth check`: drop rows that repeat each other, a corpus, or what is evaluated on."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from demur.synthesis.duplicate_check import Checked, Drop, DuplicateCheck
+
+__all__ = ["check"]
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
+    avoid: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="JSONL file, or folder of some, that is evaluated on: no exchange, request or reply of it may come "
+            "back. Repeatable."
+        ),
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSONL file, or folder of some, that the rows are to be added to. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="JSONL file for the rows that are kept; the others go beside it, into NAME.dropped.jsonl."),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0.3, max=1.0, help="Jaccard index from which two texts are near duplicates.")
+    ] = 0.6,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of rows.")] = False,
+) -> None:
+    """Find exact and near duplicates, and account for each row that is dropped."""
+    from demur.cli.rows_out import rows_writer
+    from demur.data.labelled import labelled_files
+    from demur.synthesis.duplicate_check import DuplicateCheck, found
+
+    console = Console(stderr=True)
+    comparison = DuplicateCheck(threshold=threshold)
+    against = [_apart(labelled_files(path), file) for path in avoid or ()]
+    n_avoided = sum(comparison.avoid(files) for files in against)
+    n_corpus = sum(comparison.add_corpus(_apart(labelled_files(path), file)) for path in corpus or ())
+    with ExitStack() as stack:
+        keep: Callable[[str], None] | None = None
+        reject: Callable[[str], None] | None = None
+        if out is not None:
+            dropped = out.with_suffix(".dropped.jsonl")
+            inputs = [file, *(path for files in against for path in files)]
+            keep = stack.enter_context(rows_writer(out, overwrite=overwrite, apart_from=inputs))
+            reject = stack.enter_context(rows_writer(dropped, overwrite=overwrite, apart_from=inputs))
+        n_rows, reasons = _run(comparison, found(file), console, keep, reject)
+    print(f"{file}: {n_rows} rows, {n_rows - reasons.total()} kept, {reasons.total()} dropped")
+    for reason, count in sorted(reasons.items()):
+        print(f"  {reason:<20} {count:>6}")
+    print(f"compared with {n_avoided} rows to be avoided and {n_corpus} of the corpus")
+
+
+def _run(
+    comparison: DuplicateCheck,
+    file: Path,
+    console: Console,
+    keep: Callable[[str], None] | None,
+    reject: Callable[[str], None] | None,
+) -> tuple[int, Counter[str]]:
+    n_rows, reasons = 0, Counter[str]()
+    for checked in track(comparison.check(file), description="checking", console=console, transient=True):
+        n_rows += 1
+        if checked.drop is None:
+            _write(keep, checked)
+            continue
+        reasons[checked.drop.reason] += 1
+        print(_line(checked.drop))
+        _write(reject, checked)
+    return n_rows, reasons
+
+
+def _write(write: Callable[[str], None] | None, checked: Checked) -> None:
+    if write is None:
+        return
+    fields = {} if checked.row is None else dict(checked.row.fields)
+    if (drop := checked.drop) is not None:
+        fields["dropped"] = {
+            "where": drop.where, "reason": drop.reason, "detail": drop.detail, "partner": drop.partner,
+            "similarity": None if drop.similarity is None else round(drop.similarity, 4),
+        }  # fmt: skip
+    write(json.dumps(fields, ensure_ascii=False))
+
+
+def _line(drop: Drop) -> str:
+    name = drop.where if drop.id is None else f"{drop.where} ({drop.id})"
+    if drop.partner is None or drop.similarity is None:
+        return f"{name}: {drop.reason}: {drop.detail}"
+    return f"{name}: {drop.reason}: {drop.detail} as in {drop.partner}, Jaccard {drop.similarity:.2f}"
+
+
+def _apart(files: list[Path], file: Path) -> list[Path]:
+    """Leave the file itself out: a corpus may hold what is checked against it."""
+    return [path for path in files if path.resolve() != file.resolve()]

@@ -1,0 +1,118 @@
+"""Open labelers by name: what a command line or a script calls them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from demur.data.annotated import read_annotated
+from demur.errors import LabelerError, SourceError
+from demur.labelers.keywords import KeywordLabeler
+from demur.labelers.recorded import recorded_labelers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from demur.data.annotated import Annotated
+    from demur.data.label_fields import Texts
+    from demur.taxonomy import Taxonomy
+    from demur.verdict import Labeler
+
+__all__ = ["LabelerSpec", "Opener", "parse_labelers"]
+
+_Sort = Literal["demur", "keywords", "annotators", "judge", "recorded"]
+_WITH_TARGET = {"judge": "judge:MODEL", "recorded": "recorded:FILE"}
+
+
+class LabelerSpec(NamedTuple):
+    """Name a labeler.
+
+    Attributes:
+        sort: `demur` for the classifier, `keywords`, `annotators` for everybody who labelled the rows themselves,
+            `judge` for a language model that is asked, or `recorded` for everybody in a file.
+        target: Name of the model, or the file; nothing for the others.
+    """
+
+    sort: _Sort
+    target: str = ""
+
+    def __str__(self) -> str:
+        """Return the name as it is written."""
+        return f"{self.sort}:{self.target}" if self.target else self.sort
+
+
+def parse_labelers(words: Iterable[str]) -> tuple[LabelerSpec, ...]:
+    """Read names of labelers, several to a word with commas between them.
+
+    Example:
+        >>> [spec.sort for spec in parse_labelers(["demur,keywords", "judge:gpt-5-mini"])]
+        ['demur', 'keywords', 'judge']
+
+    Raises:
+        LabelerError: One of them names no labeler, or none is given.
+    """
+    names = [name.strip() for word in words for name in word.split(",") if name.strip()]
+    if not names:
+        message = f"no labeler is named; give some of {_offered()}"
+        raise LabelerError(message)
+    return tuple(_parsed(name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Open labelers for rows.
+
+    Attributes:
+        taxonomy: What they label in.
+        rows: What is labelled, with what annotators said of it.
+        texts: Messages by id, for recorded rows that have none.
+        analyzer: Loads the classifier.
+        judge: Opens the judge that a model makes.
+    """
+
+    taxonomy: Taxonomy
+    rows: Sequence[Annotated]
+    texts: Texts
+    analyzer: Callable[[], Labeler]
+    judge: Callable[[str], Labeler]
+
+    def open(self, spec: LabelerSpec) -> tuple[Labeler, ...]:
+        """Return the labelers of a name: one, or all annotators.
+
+        Raises:
+            SourceError: A recorded file cannot be read, or holds nothing on the rows.
+        """
+        if spec.sort == "demur":
+            return (self.analyzer(),)
+        if spec.sort == "keywords":
+            return (KeywordLabeler(self.taxonomy),)
+        if spec.sort == "judge":
+            return (self.judge(spec.target),)
+        if spec.sort == "annotators":
+            return recorded_labelers(self.rows, self.taxonomy)
+        return self._recorded(Path(spec.target))
+
+    def _recorded(self, path: Path) -> tuple[Labeler, ...]:
+        found = recorded_labelers(read_annotated([path], self.taxonomy, texts=self.texts).rows, self.taxonomy)
+        wanted = {row.conversation.turns for row in self.rows if row.conversation is not None}
+        known = tuple(labeler for labeler in found if wanted & labeler.verdicts.keys())
+        if not known:
+            message = (
+                f"{path}: nobody in it labelled any of the {len(wanted):,} replies; a row has to have the same "
+                "`messages` as one of these, or the same `id` and no messages"
+            )
+            raise SourceError(message)
+        return known
+
+
+def _parsed(name: str) -> LabelerSpec:
+    sort, colon, target = name.partition(":")
+    if sort not in get_args(_Sort) or bool(target) != (sort in _WITH_TARGET) or bool(colon) != bool(target):
+        message = f"{name!r} names no labeler; give one of {_offered()}"
+        raise LabelerError(message)
+    return LabelerSpec(sort, target)  # type: ignore[arg-type]  # one of its words, as was just checked
+
+
+def _offered() -> str:
+    return ", ".join(_WITH_TARGET.get(sort, sort) for sort in get_args(_Sort))

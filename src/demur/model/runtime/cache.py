@@ -1,0 +1,106 @@
+"""Keep what was built for engines in the user's cache folder: a folder for each build, there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from platformdirs import user_cache_path
+
+from demur.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["build", "cache_folder", "cached", "digest"]
+
+_MANIFEST = "engine.json"
+_DIGEST = 16
+_SECONDS_A_DAY = 86_400
+
+
+def cache_folder() -> Path:
+    """Return where engines are kept: the folder that `DEMUR_ENGINES` names, or one in the user's folder for caches."""
+    named = os.environ.get("DEMUR_ENGINES")
+    return Path(named) if named else user_cache_path("demur") / "engines"
+
+
+def digest(identity: Mapping[str, Any]) -> str:
+    """Return a short fingerprint of JSON values: 16 hex digits of their sha256, whatever the order of the keys."""
+    text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+
+
+def cached(name: str) -> tuple[Path, dict[str, Any]] | None:
+    """Return the folder and the manifest of a finished build; None where there is none, or a damaged one."""
+    folder = cache_folder() / name
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return (folder, manifest) if isinstance(manifest, dict) else None
+
+
+def build(name: str, make: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict[str, Any]]:
+    """Build into a folder beside the place, and put it there in one step.
+
+    Two processes may build the same at once: the first to finish puts its folder in place, and the other takes that.
+
+    Args:
+        name: Of the folder.
+        make: Writes its files into the folder given, and returns the manifest.
+
+    Raises:
+        EngineError: The cache folder cannot be written.
+    """
+    place = cache_folder() / name
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(place.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=place.parent))
+    except OSError as error:
+        raise _unwritable(place.parent, error) from error
+    try:
+        manifest = make(temporary)
+        text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
+        (temporary / _MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+        return _in_place(temporary, place, name)
+    except OSError as error:
+        raise _unwritable(place.parent, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what builds that were killed have left; none takes a day."""
+    for left in folder.glob(".*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _SECONDS_A_DAY:
+                shutil.rmtree(left)
+
+
+def _in_place(temporary: Path, place: Path, name: str) -> tuple[Path, dict[str, Any]]:
+    """Move the folder in place, unless another process was first; return what is there then."""
+    # A folder that is not empty cannot be replaced: the first to come stays.
+    with contextlib.suppress(OSError):
+        temporary.rename(place)
+    found = cached(name)
+    if found is None:
+        message = f"{place}: what was built could not be put in place; remove that folder, or set DEMUR_ENGINES"
+        raise EngineError(message)
+    return found
+
+
+def _unwritable(folder: Path, error: OSError) -> EngineError:
+    message = (
+        f"{str(folder)!r} cannot hold engine files ({error.strerror or error}); make room there, set DEMUR_ENGINES to "
+        "another folder, or take --engine torch"
+    )
+    return EngineError(message)

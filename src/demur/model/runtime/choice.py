@@ -1,0 +1,116 @@
+"""Choose what runs the network: an engine by name, or the fastest that decides as fp32 does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demur.errors import EngineError
+from demur.model.engine_names import FEW_TEXTS, EngineName
+from demur.model.runtime.building import built, find_built
+from demur.model.runtime.makers import MAKERS
+from demur.model.runtime.torch_engine import TorchEngine, has_bf16
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from demur.model.runtime.answers import Engine
+    from demur.model.runtime.building import Built
+    from demur.model.runtime.makers import Maker
+    from demur.model.weights import Weights
+
+__all__ = ["open_engine"]
+
+
+def open_engine(
+    name: str,
+    weights: Weights,
+    *,
+    n_threads: int | None = None,
+    n_texts: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Engine:
+    """Open an engine for weights; all but `torch` are built at first use, and kept.
+
+    Args:
+        name: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`; `auto` for the fastest that is installed and decides
+            as fp32 does on this machine.
+        weights: What it runs.
+        n_threads: Cores to use; None for all that this process may use, of which torch has its own opinion.
+        n_texts: How many texts there are, where that is known: for few of them, `auto` builds nothing.
+        say: Told what is built and what was chosen, a line each; nothing of torch in fp32 where that was asked for.
+
+    Raises:
+        EngineError: There is no such engine, a package is missing, the engine cannot be built or opened, or it does not
+            decide as fp32 does.
+    """
+    if name == EngineName.auto:
+        is_short = n_texts is not None and n_texts < FEW_TEXTS
+        return _fastest(weights, n_threads, say, is_short=is_short)
+    if name == EngineName.torch:
+        return TorchEngine(weights.network, n_threads=n_threads)
+    if name not in MAKERS:
+        message = f"no engine {name!r}; there are {', '.join(EngineName)}"
+        raise EngineError(message)
+    found = _built(MAKERS[name], weights, n_threads, say)
+    if not found.is_held:
+        message = f"engine {name!r} does not decide as fp32 does: {found.parity}; take --engine torch"
+        raise EngineError(message)
+    return _opened(found, weights, n_threads, say)
+
+
+def _fastest(weights: Weights, n_threads: int | None, say: Callable[[str], None], *, is_short: bool) -> Engine:
+    """Open the fastest of those that are installed and held to parity; torch in fp32 where none is faster."""
+    makers = _candidates()
+    found: list[Built] = []
+    for maker in makers:
+        try:
+            known = find_built(maker, weights) if is_short else _built(maker, weights, n_threads, say)
+        except EngineError as error:
+            say(str(error))
+            continue
+        if known is not None:
+            found.append(known)
+    fitting = [known for known in found if known.is_held and known.speedup > 1]
+    if fitting:
+        return _opened(max(fitting, key=lambda known: known.speedup), weights, n_threads, say)
+    engine = TorchEngine(weights.network, n_threads=n_threads)
+    why = _why_torch(found, is_any_installed=bool(makers), is_short=is_short)
+    say(f"engine: {engine.name} ({why})" if why else f"engine: {engine.name}")
+    return engine
+
+
+def _candidates() -> list[Maker]:
+    """Return what is worth trying here: on a GPU, torch alone."""
+    import torch
+
+    kinds = [EngineName.torch_bf16] if has_bf16() else []
+    if not torch.cuda.is_available():
+        kinds += [EngineName.openvino, EngineName.onnx]
+    return [MAKERS[kind] for kind in kinds if MAKERS[kind].is_installed]
+
+
+def _why_torch(found: Sequence[Built], *, is_any_installed: bool, is_short: bool) -> str:
+    if not is_any_installed:
+        return "no other is installed"
+    if is_short and not found:
+        return f"no other is built for less than {FEW_TEXTS:,} rows"
+    return "; ".join(f"{known.name}: {'no faster' if known.is_held else known.parity}" for known in found)
+
+
+def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Built:
+    maker.require()
+    found = find_built(maker, weights)
+    if found is not None:
+        return found
+    say(f"building engine {maker.kind}: a minute or so, once for these weights")
+    return built(maker, weights, n_threads=n_threads)
+
+
+def _opened(found: Built, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Engine:
+    try:
+        engine = MAKERS[found.kind].open(weights.network, found.folder, name=found.name, n_threads=n_threads)
+    except Exception as error:  # each library has its own
+        message = f"engine {found.name!r} cannot be opened: {error}; remove '{found.folder}' to build it anew"
+        raise EngineError(message) from error
+    say(f"engine: {engine.name}, {found.speedup:.1f} times the speed of fp32; {found.parity}")
+    return engine

@@ -1,0 +1,105 @@
+"""Know of each engine beside torch in fp32 what it needs, how its files are written, and how it is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol
+
+from demur.errors import EngineError
+from demur.model.runtime.onnx_engine import OnnxEngine, quantise_for_onnx
+from demur.model.runtime.openvino_engine import OpenVinoEngine, quantise_for_openvino
+from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
+from demur.model.runtime.torch_engine import TorchEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from demur.model.network import RefusalNetwork
+    from demur.model.runtime.answers import Engine
+
+__all__ = ["MAKERS", "Maker"]
+
+
+class _Write(Protocol):
+    def __call__(self, graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None: ...
+
+
+class _Open(Protocol):
+    def __call__(self, network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Make one engine of a network.
+
+    Attributes:
+        kind: What the command line calls the engine.
+        open: Opens a network's engine, from the files in a folder where there are any.
+        write: Writes the files of a setting, in place of those of another, from the network's graph and tokenised
+            texts to calibrate on; None where the engine has none, and is only held to fp32 and timed.
+        settings: From the boldest to the most cautious.
+        packages: What it needs beside torch: the packages of the extra of its name.
+    """
+
+    kind: str
+    open: _Open
+    write: _Write | None = None
+    settings: tuple[Setting, ...] = (PLAIN,)
+    packages: tuple[str, ...] = ()
+
+    @property
+    def is_installed(self) -> bool:
+        """Tell whether all packages are there."""
+        return all(find_spec(package) is not None for package in self.packages)
+
+    def require(self) -> None:
+        """Go on only where all packages are there.
+
+        Raises:
+            EngineError: One is not.
+        """
+        for package in self.packages:
+            if find_spec(package) is None:
+                message = f"engine {self.kind!r} needs the package {package!r}; run: pip install 'demur[{self.kind}]'"
+                raise EngineError(message)
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of torch and of the packages that the engine needs."""
+        return {package: metadata.version(package) for package in ("torch", *self.packages)}
+
+
+def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:
+    del tokens  # the ranges of activations are found as they come
+    quantise_for_onnx(graph, folder / "model.onnx", setting=setting)
+
+
+def _open_onnx(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+    del network
+    return OnnxEngine(folder / "model.onnx", name=name, n_threads=n_threads)
+
+
+def _write_openvino(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:
+    quantise_for_openvino(graph, folder / "model.xml", setting=setting, tokens=tokens)
+
+
+def _open_openvino(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+    del network
+    return OpenVinoEngine(folder / "model.xml", name=name, n_threads=n_threads)
+
+
+def _open_torch_bf16(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+    del folder, name
+    return TorchEngine(network, is_bf16=True, n_threads=n_threads)
+
+
+MAKERS = {
+    maker.kind: maker
+    for maker in (
+        Maker("openvino", _open_openvino, _write_openvino, SETTINGS, ("openvino", "nncf", "onnx", "onnxscript")),
+        Maker("onnx", _open_onnx, _write_onnx, SETTINGS, ("onnxruntime", "onnx", "onnxscript")),
+        Maker("torch-bf16", _open_torch_bf16),
+    )
+}

@@ -1,0 +1,161 @@
+"""Average the weights of several trainings into one, and calibrate it anew (model soups, Wortsman et al. 2022)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from demur.errors import WeightsError
+from demur.model.averaging import averaged, is_low_rank, uncalibrated
+from demur.model.weights import Manifest, encoder_of, read_tensors
+from demur.studies.finishing import finished, prepare
+from demur.studies.lesson import Lesson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from demur.studies.recipe import Recipe
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["average"]
+
+_FEWEST = 2
+# What all trainings must share, and what to call it.
+_SHARED = {
+    "encoder_sha256": "encoder",
+    "categories": "kinds",
+    "taxonomy_fingerprint": "taxonomy",
+    "max_tokens": "window",
+}
+
+
+def average(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    recipe: Recipe,
+    folders_of_data: Sequence[Path],
+    taxonomy: Taxonomy,
+    encoder: str | None = None,
+) -> Manifest:
+    """Average weights, calibrate and measure the mean on the rows that a recipe holds out, and write a weights folder.
+
+    Which prompts are held out is drawn by the seed, so all trainings must have held out by the recipe's. A prompt is
+    held out where it has a clear label: sources whose clear rows a training did not have, and whose prompts it met in
+    other rows, do not belong in the recipe.
+
+    Args:
+        folders: Weights folders of one encoder, taxonomy and window, two at least.
+        out: The folder for the mean.
+        recipe: Whose held-out rows calibrate and measure.
+        folders_of_data: Where the recipe's files are looked up, first to last.
+        taxonomy: That of the weights.
+        encoder: Where the encoder is, if not where the first manifest says; must be the same file.
+
+    Raises:
+        WeightsError: A folder is damaged, or the weights do not go together or with the recipe; the message says why.
+        SourceError: A file of the recipe is missing or cannot be read.
+        OutputError: The folder for the mean cannot be made, or holds finished weights.
+    """
+    if len(folders) < _FEWEST:
+        message = f"{len(folders)} weights folder to average; give two or more"
+        raise WeightsError(message)
+    manifests = [Manifest.load(folder) for folder in folders]
+    for folder, manifest in zip(folders, manifests, strict=True):
+        _require_alike(folders[0], manifests[0], folder, manifest)
+        _require_held_out(folder, manifest, recipe)
+    _require_taxonomy(folders[0], manifests[0], taxonomy)
+    found = encoder_of(manifests[0], encoder, folders[0])
+    trainings = [_trained(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True)]
+    _require_one_form(folders, trainings)
+    tensors = averaged(trainings, [manifest.low_rank_scale for manifest in manifests])
+    prepare(out)
+    lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data)
+    tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
+    training = {
+        "averaged": [_record(manifest) for manifest in manifests],
+        "recipe": recipe.record,
+        "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
+        # A training that goes on from the mean must not meet these prompts either.
+        "held_out_seed": recipe.settings.seed,
+    }
+    return finished(
+        tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=found,
+        low_rank_scale=manifests[0].low_rank_scale, training=training,
+    )  # fmt: skip
+
+
+def _require_alike(first_folder: Path, first: Manifest, folder: Path, manifest: Manifest) -> None:
+    for name, title in _SHARED.items():
+        one, other = getattr(first, name), getattr(manifest, name)
+        if one != other:
+            message = (
+                f"the weights in {str(first_folder)!r} and {str(folder)!r} differ in their {title} ({name}: "
+                f"{_short(one)} and {_short(other)}); average trainings of one encoder, taxonomy and window"
+            )
+            raise WeightsError(message)
+
+
+def _short(value: object) -> str:
+    return f"{len(value)} keys" if isinstance(value, tuple) else str(value)[:12]
+
+
+def _require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
+    """Refuse weights that were trained on rows which are to measure them, or are read through another window."""
+    settings = recipe.settings
+    if manifest.held_out_seed != settings.seed:
+        held_out = "no known seed" if manifest.held_out_seed is None else f"seed {manifest.held_out_seed}"
+        message = (
+            f"the training of {str(folder)!r} held out prompts by {held_out}, and recipe {recipe.name!r} does by seed "
+            f"{settings.seed}: it was trained on rows that are to calibrate and measure it; give trainings and a "
+            "recipe of one seed"
+        )
+        raise WeightsError(message)
+    if manifest.max_tokens != settings.window:
+        message = (
+            f"the weights in {str(folder)!r} have a window of {manifest.max_tokens} tokens, and recipe {recipe.name!r} "
+            f"one of {settings.window}; give a recipe whose settings.window is that of the weights"
+        )
+        raise WeightsError(message)
+
+
+def _require_taxonomy(folder: Path, manifest: Manifest, taxonomy: Taxonomy) -> None:
+    if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
+        message = (
+            f"the weights in {str(folder)!r} were trained under another taxonomy (fingerprint "
+            f"{manifest.taxonomy_fingerprint[:12]}) than this one ({taxonomy.fingerprint[:12]}); give theirs"
+        )
+        raise WeightsError(message)
+
+
+def _trained(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
+    tensors = read_tensors(folder, manifest)
+    try:
+        return uncalibrated(tensors, manifest.calibration)
+    except WeightsError as error:
+        message = f"the weights in {str(folder)!r} cannot be averaged: {error}"
+        raise WeightsError(message) from error
+    except KeyError as error:
+        message = f"the weights in {str(folder)!r} lack tensor {error}; restore them or train again"
+        raise WeightsError(message) from error
+
+
+def _require_one_form(folders: Sequence[Path], trainings: Sequence[dict[str, Tensor]]) -> None:
+    forms = {is_low_rank(tensors): folder for folder, tensors in zip(folders, trainings, strict=True)}
+    if len(forms) > 1:
+        message = (
+            f"{str(forms[True])!r} holds low-rank adapters and {str(forms[False])!r} whole layers (rank 0); "
+            "average trainings of one form"
+        )
+        raise WeightsError(message)
+
+
+def _record(manifest: Manifest) -> dict[str, Any]:
+    recipe = manifest.training.get("recipe")
+    return {
+        "weights_sha256": manifest.tensors_sha256,
+        "recipe": None if recipe is None else {name: recipe.get(name) for name in ("sha256", "name")},
+        "training": manifest.training,
+    }

@@ -1,0 +1,60 @@
+"""Go on with a training from weights that there are: what stays held out, what may be forgotten, what is recorded."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from demur.model.beginning import Beginning
+    from demur.model.targets import Example
+    from demur.studies.lesson import Lesson
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["begun", "parting", "warn_of_forgetting"]
+
+# Of fewer clear prompts, less than some two dozen rows would calibrate, and as many measure: weights that were
+# calibrated before are then better left as they are.
+_ENOUGH_PROMPTS = 400
+
+_LOG = logging.getLogger(__name__)
+
+
+def parting(beginning: Beginning | None) -> dict[str, Any]:
+    """Return how `Lesson.of` is to part the prompts: those that the beginning held out are not trained on now."""
+    return {} if beginning is None else {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS}
+
+
+def warn_of_forgetting(beginning: Beginning | None, training: Sequence[Example], taxonomy: Taxonomy) -> None:
+    """Warn of kinds that the beginning knows, and no training row is of."""
+    if beginning is None:
+        return
+    taught = np.sum([row.kinds or (0.0,) * len(taxonomy) for row in training], axis=0)
+    added = beginning.added(taxonomy)
+    idle = [key for key, mass in zip(taxonomy.keys, taught, strict=True) if mass == 0 and key not in added]
+    if idle:
+        message = "no training row refuses for %s: the weights may forget these kinds; give rows of them, too"
+        _LOG.warning(message, ", ".join(idle))
+
+
+def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> dict[str, Any]:
+    """Return what the manifest records of the beginning; nothing where there is none."""
+    if beginning is None:
+        return {}
+    before, seed = beginning.manifest, beginning.seed
+    return {
+        "from_weights": {
+            "tensors_sha256": before.tensors_sha256,
+            "taxonomy_fingerprint": before.taxonomy_fingerprint,
+            "kinds_added": list(beginning.added(taxonomy)),
+            "kinds_left_out": list(beginning.left_out(taxonomy)),
+            "is_calibration_kept": lesson.parts.is_thin,
+            "files": before.training.get("files", {}),
+            "from_weights": before.training.get("from_weights"),
+        },
+        "held_out_seed": lesson.recipe.settings.seed if seed is None else seed,
+    }

@@ -1,0 +1,116 @@
+"""Let a labeler label, and watch how fast it is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from demur.errors import BudgetError
+from demur.labelers.judge import Judge
+from demur.labelers.recorded import RecordedLabeler
+from demur.studies.leaderboard import Pace
+from demur.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from demur.conversation import Conversation
+    from demur.verdict import Labeler
+
+__all__ = ["OnVerdict", "Run", "run"]
+
+OnVerdict = Callable[[str, int, int], None]
+"""Told the name of the labeler, how many verdicts it has given, and how many rows there are."""
+
+_NOT_READ = Verdict.unscored("not_labelled")
+# Replies that are labelled once more, each alone, to see how long one takes.
+_N_SINGLE = 32
+_SECONDS_PER_HOUR = 3600
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Keep what a labeler said of each row, and how fast.
+
+    Attributes:
+        verdicts: One for each row; `not_labelled` for those that it did not come to.
+        pace: Speed and cost.
+        stopped: Why it did not come to all; None where it did.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    pace: Pace
+    stopped: str | None
+
+
+def run(
+    labeler: Labeler, talks: Sequence[Conversation], *, usd_per_hour: float, on_verdict: OnVerdict | None = None
+) -> Run:
+    """Let a labeler label all rows; one whose budget is spent keeps what it has.
+
+    Args:
+        labeler: Who labels.
+        talks: What is labelled.
+        usd_per_hour: Price of this machine.
+        on_verdict: Told of each verdict.
+
+    Raises:
+        ValueError: The labeler gives more or fewer verdicts than there are rows.
+    """
+    verdicts: list[Verdict] = []
+    stopped = None
+    begun = time.perf_counter()
+    try:
+        for verdict in labeler.label(talks):
+            verdicts.append(verdict)
+            if on_verdict is not None:
+                on_verdict(labeler.name, len(verdicts), len(talks))
+    except BudgetError as error:
+        stopped = str(error)
+    seconds = time.perf_counter() - begun
+    if len(verdicts) > len(talks) or (len(verdicts) < len(talks) and stopped is None):
+        message = f"{labeler.name!r} gave {len(verdicts)} verdicts for {len(talks)} rows; it has to give one each"
+        raise ValueError(message)
+    rest = itertools.repeat(_NOT_READ, len(talks) - len(verdicts))
+    return Run((*verdicts, *rest), _pace(labeler, talks[: len(verdicts)], seconds, usd_per_hour), stopped)
+
+
+def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_per_hour: float) -> Pace:
+    """Measure over what was labelled in so many seconds."""
+    if isinstance(labeler, RecordedLabeler):
+        return Pace(math.nan, math.nan, math.nan, "not known")
+    if isinstance(labeler, Judge):
+        return _pace_of_judge(labeler, seconds)
+    rate = len(talks) / seconds if talks and seconds > 0 else math.nan
+    cost = usd_per_hour / _SECONDS_PER_HOUR / rate * _MILLION if usd_per_hour else 0.0
+    basis = f"{usd_per_hour:g} USD an hour" if usd_per_hour else "this machine"
+    return Pace(rate, _latency(labeler, talks), cost, basis)
+
+
+def _pace_of_judge(judge: Judge, seconds: float) -> Pace:
+    """Take speed from answers that were waited for now, latency and tokens from all, kept ones among them."""
+    client = judge.client
+    asked = client.spending.answers
+    known = client.price is not None and client.heard.counted > 0
+    return Pace(
+        rows_per_second=asked / seconds if asked and seconds > 0 else math.nan,
+        latency_seconds=statistics.median(client.heard.seconds) if client.heard.seconds else math.nan,
+        usd_per_million=client.cost_per_answer * _MILLION,
+        basis="prices and counted tokens" if known else "not known",
+    )
+
+
+def _latency(labeler: Labeler, talks: Sequence[Conversation]) -> float:
+    """Return the median time that a reply takes alone."""
+    taken = []
+    for talk in talks[:: max(1, len(talks) // _N_SINGLE)][:_N_SINGLE]:
+        begun = time.perf_counter()
+        list(labeler.label([talk]))
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken) if taken else math.nan

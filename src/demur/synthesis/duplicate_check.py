@@ -1,0 +1,232 @@
+"""Drop rows that repeat each other, a corpus or what is evaluated on, and account for every drop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from demur.data.label_fields import conversation_of, label_lines, outcome_of
+from demur.errors import RowError, SourceError
+from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from demur.conversation import Conversation
+    from demur.data.rows import Row
+
+__all__ = ["Checked", "Drop", "DuplicateCheck", "Reason", "exchange_text", "found"]
+
+Reason = Literal["exact_duplicate", "conflicting_labels", "near_duplicate", "evaluation_row", "unreadable"]
+
+View = Literal["exchange", "request", "reply"]
+
+# A greeting or a thanks around a short request moves its shingles too far: up to so many further characters, a request
+# that holds one to be avoided is that one.
+_SHORT_REQUEST = range(8, 81)
+_MOST_AROUND = 40
+# Shorter ones are stock: "continue", "I can't help with that." An equal request is dropped whatever its length.
+_LEAST_REQUEST = 20
+_LEAST_REPLY = 80
+
+
+def exchange_text(conversation: Conversation) -> str:
+    """Return what two rows are compared by: the last request and the reply; earlier turns may be added to any row."""
+    return f"{conversation.request}\n{conversation.reply}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Say why a row is dropped.
+
+    Attributes:
+        where: Its file and line.
+        id: Its id, or None where it has none or cannot be read.
+        reason: `exact_duplicate`: request and reply are those of another row, by normalised text. `conflicting_labels`:
+            they are, and the other row has another verdict. `near_duplicate`: nearly so, with the same verdict.
+            `evaluation_row`: exchange, request or reply is nearly that of a row to be avoided. `unreadable`: it is no
+            row with messages.
+        detail: For an unreadable row, what is wrong with it; else what was compared.
+        partner: File, line and id of the other row.
+        similarity: Jaccard index of what was compared.
+    """
+
+    where: str
+    id: str | None
+    reason: Reason
+    detail: str
+    partner: str | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Keep one row of the file that is checked, as it stands in it, and why it is dropped, if it is."""
+
+    row: Row | None
+    drop: Drop | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Keep of a row that others are compared with what a report needs."""
+
+    label: str
+    verdict: str | None
+    root: str
+
+
+@dataclass(slots=True)
+class DuplicateCheck:
+    """Compare rows with a corpus, with rows to be avoided, and with those that were kept before.
+
+    Among rows to train on, the same request with another reply is welcome, so only whole exchanges are compared, and a
+    near duplicate with another verdict is a contrast, not a copy. Variants of one row are not compared with each
+    other. Of a row to be avoided, neither the exchange nor the request nor the reply may come back.
+
+    Attributes:
+        threshold: Jaccard index from which texts are near duplicates.
+    """
+
+    threshold: float = 0.6
+    _kept: NearDuplicates = field(init=False)
+    _avoided: dict[View, NearDuplicates] = field(init=False)
+    _known: dict[str, _Known] = field(default_factory=dict, init=False)
+    _exact: dict[str, str] = field(default_factory=dict, init=False)
+    _requests: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the indexes."""
+        self._kept = NearDuplicates(threshold=self.threshold)
+        views: tuple[View, ...] = ("exchange", "request", "reply")
+        self._avoided = {view: NearDuplicates(threshold=self.threshold) for view in views}
+
+    def add_corpus(self, files: Iterable[Path]) -> int:
+        """Take the rows of files as kept before; return how many there are.
+
+        Raises:
+            SourceError: A file is missing, or a row of it cannot be read.
+        """
+        n_rows = 0
+        for row in _rows(files):
+            self._keep(row, conversation_of(row))
+            n_rows += 1
+        return n_rows
+
+    def avoid(self, files: Iterable[Path]) -> int:
+        """Take the rows of files as what must not come back; return how many there are.
+
+        Raises:
+            SourceError: A file is missing, or a row of it cannot be read.
+        """
+        n_rows = 0
+        for row in _rows(files):
+            conversation = conversation_of(row)
+            self._known[row.where] = _known(row)
+            for view, text in _views(conversation):
+                self._avoided[view].add(row.where, text)
+            if request := normalised(conversation.request):
+                self._requests.setdefault(request, row.where)
+            n_rows += 1
+        return n_rows
+
+    def check(self, path: Path) -> Iterator[Checked]:
+        """Yield each row of a file, in order, with why it is dropped; of equals, the first is kept.
+
+        Raises:
+            SourceError: The file is missing.
+        """
+        for line in label_lines(found(path)):
+            if isinstance(line, RowError):
+                yield Checked(None, Drop(line.where, None, "unreadable", line.message))
+                continue
+            try:
+                conversation = conversation_of(line)
+                drop = self._drop(line, conversation)
+                if drop is None:
+                    self._keep(line, conversation)
+            except RowError as error:
+                drop = Drop(line.where, _id_of(line), "unreadable", error.message)
+            yield Checked(line, drop)
+
+    def _drop(self, row: Row, conversation: Conversation) -> Drop | None:
+        return self._leak(row, conversation) or self._copy(row, conversation)
+
+    def _leak(self, row: Row, conversation: Conversation) -> Drop | None:
+        for view, text in _views(conversation):
+            if found := self._avoided[view].find(text):
+                return self._dropped(row, "evaluation_row", view, *found[0])
+        request = normalised(conversation.request)
+        known = request if request in self._requests else next((k for k in self._requests if _wraps(request, k)), None)
+        if known is None:
+            return None
+        similarity = jaccard(shingles(request), shingles(known))
+        return self._dropped(row, "evaluation_row", "request", self._requests[known], similarity)
+
+    def _copy(self, row: Row, conversation: Conversation) -> Drop | None:
+        own, text = _known(row), exchange_text(conversation)
+        exact = self._exact.get(normalised(text))
+        if exact is not None:
+            is_same = self._known[exact].verdict == own.verdict
+            return self._dropped(row, "exact_duplicate" if is_same else "conflicting_labels", "exchange", exact, 1.0)
+        for key, similarity in self._kept.find(text):
+            other = self._known[key]
+            if other.verdict == own.verdict and other.root != own.root:
+                return self._dropped(row, "near_duplicate", "exchange", key, similarity)
+        return None
+
+    def _keep(self, row: Row, conversation: Conversation) -> None:
+        text = exchange_text(conversation)
+        self._known[row.where] = _known(row)
+        self._kept.add(row.where, text)
+        self._exact.setdefault(normalised(text), row.where)
+
+    def _dropped(self, row: Row, reason: Reason, view: View, key: str, similarity: float) -> Drop:
+        return Drop(row.where, _id_of(row), reason, view, self._known[key].label, similarity)
+
+
+def _views(conversation: Conversation) -> Iterator[tuple[View, str]]:
+    """Yield what of a row must not stand in one that is evaluated on."""
+    yield "exchange", exchange_text(conversation)
+    if len(normalised(conversation.request)) >= _LEAST_REQUEST:
+        yield "request", conversation.request
+    if len(normalised(conversation.reply)) >= _LEAST_REPLY:
+        yield "reply", conversation.reply
+
+
+def _wraps(request: str, known: str) -> bool:
+    """Tell whether a request, both normalised, is a short one that is known, with a few words around it."""
+    is_close = len(known) in _SHORT_REQUEST and len(request) <= len(known) + _MOST_AROUND
+    return is_close and f" {known} " in f" {request} "
+
+
+def _rows(files: Iterable[Path]) -> Iterator[Row]:
+    for path in files:
+        for line in label_lines(found(path)):
+            if isinstance(line, RowError):
+                raise line
+            yield line
+
+
+def found(path: Path) -> Path:
+    """Return the path of a file of rows.
+
+    Raises:
+        SourceError: There is no such file.
+    """
+    if not path.is_file():
+        message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
+        raise SourceError(message)
+    return path
+
+
+def _known(row: Row) -> _Known:
+    name = _id_of(row)
+    label = row.where if name is None else f"{row.where} ({name})"
+    root = row.fields.get("origin", row.fields.get("id"))
+    return _Known(label, outcome_of(row.fields, row.where), row.where if root is None else str(root))
+
+
+def _id_of(row: Row) -> str | None:
+    return None if row.fields.get("id") is None else str(row.fields["id"])

@@ -1,0 +1,149 @@
+"""Hold building to the boldest setting that decides as fp32 does, and to doing it once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from demur.errors import EngineError
+from demur.model.runtime import Probabilities, TorchEngine, building
+from demur.model.runtime.building import built, find_built
+from demur.model.runtime.makers import Maker
+from demur.model.runtime.quantisation import PLAIN, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from demur.model.network import RefusalNetwork
+    from demur.model.runtime.parity import FrozenTexts
+    from demur.model.weights import Weights
+
+pytestmark = pytest.mark.usefixtures("empty_cache", "few_texts")
+
+BOLD, CAREFUL = Setting("bold"), Setting("careful", ("layers.0.",))
+
+
+class Bent(TorchEngine):
+    """Answer as torch does, but with the gate turned round where the setting is bold."""
+
+    is_bent = False
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
+        """Answer."""
+        answer = super().run(input_ids, attention_mask)
+        return replace(answer, refusal=1 - answer.refusal) if self.is_bent else answer
+
+
+@dataclass
+class Making:
+    """Keep what was written, and open engines that are bent where the setting is one of those named."""
+
+    bent: tuple[str, ...] = ()
+    written: list[str] = field(default_factory=list)
+    calibrated_on: int = 0
+
+    def write(self, graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:
+        """Write the name of the setting."""
+        assert graph.is_file()
+        self.written.append(setting.name)
+        self.calibrated_on = len(tokens)
+        (folder / "model").write_text(setting.name, encoding="utf-8")
+
+    def open(self, network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Bent:
+        """Read it."""
+        del name
+        engine = Bent(network, n_threads=n_threads)
+        engine.is_bent = (folder / "model").read_text(encoding="utf-8") in self.bent
+        return engine
+
+    def maker(self) -> Maker:
+        """Return what builds so."""
+        return Maker("bending", self.open, self.write, (BOLD, CAREFUL, PLAIN))
+
+
+@pytest.fixture(autouse=True)
+def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write no graph: its export needs packages that may not be installed."""
+    monkeypatch.setattr(building, "export_graph", lambda _, path: path.touch())
+
+
+def test_the_boldest_setting_that_agrees_is_kept(loaded_weights: Weights, few_texts: FrozenTexts) -> None:
+    """The bold one flips all 24 verdicts; the careful one none, so nothing more cautious is tried."""
+    making = Making(bent=("bold",))
+    found = built(making.maker(), loaded_weights)
+    assert (found.setting, found.is_held, found.parity.gate_flips) == ("careful", True, 0)
+    assert making.written == ["bold", "careful"]
+    assert making.calibrated_on == len(few_texts.calibration)
+    assert found.name.startswith("bending-careful-")
+    assert found.speedup > 0
+
+
+def test_the_manifest_says_what_was_tried(loaded_weights: Weights) -> None:
+    """Settings with their counts, what it was built for, and no graph is left beside it."""
+    found = built(Making(bent=("bold",)).maker(), loaded_weights)
+    manifest = json.loads((found.folder / "engine.json").read_text(encoding="utf-8"))
+    assert [(tried["setting"], tried["parity"]["gate_flips"]) for tried in manifest["tried"]] == [
+        ("bold", 24),
+        ("careful", 0),
+    ]
+    assert manifest["identity"]["weights"] == loaded_weights.manifest.tensors_sha256
+    assert "torch" in manifest["identity"]["versions"]
+    assert sorted(path.name for path in found.folder.iterdir()) == ["engine.json", "model"]
+
+
+def test_it_is_built_once(loaded_weights: Weights) -> None:
+    """The second time it is found, and is the same."""
+    making = Making()
+    assert find_built(making.maker(), loaded_weights) is None
+    first = built(making.maker(), loaded_weights)
+    assert built(making.maker(), loaded_weights) == find_built(making.maker(), loaded_weights) == first
+    assert making.written == ["bold"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tensors_sha256": "0" * 64}, {"max_tokens": 100}, {"thresholds": {"refusal": 0.4}}, {"low_rank_scale": 9.0}],
+)
+def test_other_weights_are_built_anew(loaded_weights: Weights, change: dict[str, object]) -> None:
+    """By all of the manifest that decides verdicts."""
+    maker = Making().maker()
+    built(maker, loaded_weights)
+    others = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update=change))
+    assert find_built(maker, others) is None
+
+
+def test_where_no_setting_agrees_none_is_kept(loaded_weights: Weights) -> None:
+    """The figures are those of the most cautious, and it is known the next time."""
+    making = Making(bent=("bold", "careful", "plain"))
+    found = built(making.maker(), loaded_weights)
+    assert (found.setting, found.is_held, found.parity.gate_flips) == (None, False, 24)
+    assert find_built(making.maker(), loaded_weights) == found
+
+
+def test_what_a_library_raises_is_told_as_ours(loaded_weights: Weights, empty_cache: Path) -> None:
+    """With the engine's name, and nothing but what fp32 said is kept."""
+
+    def fail(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:
+        raise ZeroDivisionError((graph, folder, setting, tokens) and "no such operation")
+
+    maker = replace(Making().maker(), write=fail)
+    with pytest.raises(EngineError, match=r"engine 'bending' cannot be built here: no such operation; take another"):
+        built(maker, loaded_weights)
+    assert [path.name[:11] for path in empty_cache.iterdir()] == ["torch-fp32-"]
+
+
+def test_torch_in_bf16_is_held_to_fp32_too(loaded_weights: Weights) -> None:
+    """It has no files of its own."""
+    from demur.model.runtime.makers import MAKERS
+
+    found = built(MAKERS["torch-bf16"], loaded_weights)
+    assert found.parity.texts == 24
+    assert np.isfinite(found.parity.gate_error)
+    assert 0 < found.parity.gate_error < 0.05

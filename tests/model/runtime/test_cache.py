@@ -1,0 +1,127 @@
+"""Hold the cache to builds that are there whole or not at all, whoever builds at the same time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.errors import EngineError
+from demur.model.runtime.cache import build, cache_folder, cached, digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Builds until the other process builds too, says who it is, and prints whose build it was given.
+RACE = """
+import json, sys, time
+from pathlib import Path
+from demur.model.runtime.cache import build
+
+def make(folder):
+    me, other = sys.argv[1:]
+    (folder / "model.bin").write_text(me)
+    Path(other).with_name(me).touch()
+    while not Path(other).exists():
+        time.sleep(0.01)
+    return {"by": me}
+
+folder, manifest = build("thing", make)
+print(json.dumps([manifest["by"], (folder / "model.bin").read_text()]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test a cache of its own."""
+    monkeypatch.setenv("DEMUR_ENGINES", str(tmp_path / "engines"))
+    return cache_folder()
+
+
+def write_model(folder: Path) -> dict[str, object]:
+    """Build something."""
+    (folder / "model.bin").write_text("model", encoding="utf-8")
+    return {"speed": 2}
+
+
+def test_a_build_is_found_again(own_cache: Path) -> None:
+    """Its folder, its manifest, its files."""
+    assert cached("thing") is None
+    folder, manifest = build("thing", write_model)
+    assert (folder, manifest) == (own_cache / "thing", {"speed": 2})
+    assert cached("thing") == (folder, manifest)
+    assert (folder / "model.bin").read_text(encoding="utf-8") == "model"
+
+
+def test_two_processes_that_build_at_once_end_with_one_build(tmp_path: Path, own_cache: Path) -> None:
+    """Both are in the middle of it at the same time; both are given the same, and nothing else is left."""
+    code = [sys.executable, "-c", RACE]
+    environment = {**os.environ, "DEMUR_ENGINES": str(own_cache)}
+    pairs = (("one", "two"), ("two", "one"))
+    running = [
+        subprocess.Popen([*code, me, str(tmp_path / other)], env=environment, stdout=subprocess.PIPE, text=True)
+        for me, other in pairs
+    ]
+    given = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+    assert given[0] == given[1]
+    assert given[0][0] == given[0][1]
+    assert [path.name for path in own_cache.iterdir()] == ["thing"]
+
+
+def test_a_build_that_fails_leaves_nothing(own_cache: Path) -> None:
+    """Its error is passed on."""
+
+    def fail(folder: Path) -> dict[str, object]:
+        write_model(folder)
+        message = "broken"
+        raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError, match="broken"):
+        build("thing", fail)
+    assert cached("thing") is None
+    assert list(own_cache.iterdir()) == []
+
+
+def test_what_killed_builds_left_is_removed_after_a_day(own_cache: Path) -> None:
+    """What was written an hour ago may be under way."""
+    for name, hours in ((".thing-old", 25), (".thing-new", 1)):
+        (own_cache / name).mkdir(parents=True)
+        then = time.time() - 3600 * hours
+        os.utime(own_cache / name, (then, then))
+    build("other", write_model)
+    assert {path.name for path in own_cache.iterdir()} == {".thing-new", "other"}
+
+
+def test_a_damaged_build_is_none(own_cache: Path) -> None:
+    """And building it again says which folder is in the way."""
+    (own_cache / "thing").mkdir(parents=True)
+    (own_cache / "thing" / "engine.json").write_text("{", encoding="utf-8")
+    assert cached("thing") is None
+    with pytest.raises(EngineError, match=r"thing: what was built could not be put in place; remove that folder"):
+        build("thing", write_model)
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file lies where the folder should be."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DEMUR_ENGINES", str(tmp_path / "file"))
+    with pytest.raises(EngineError, match=r"file' cannot hold engine files .* set DEMUR_ENGINES"):
+        build("thing", write_model)
+
+
+def test_without_a_setting_the_users_cache_folder_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the system has it."""
+    monkeypatch.delenv("DEMUR_ENGINES")
+    assert cache_folder().parts[-2:] == ("demur", "engines")
+
+
+def test_a_digest_is_of_values_not_of_their_order() -> None:
+    """16 hex digits."""
+    assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+    assert len(digest({})) == 16

@@ -1,0 +1,185 @@
+"""Hold the choice of an engine to speed, parity and what is installed, and to saying what was chosen and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from demur.errors import EngineError
+from demur.model.runtime import TorchEngine, choice
+from demur.model.runtime.building import Built
+from demur.model.runtime.choice import open_engine
+from demur.model.runtime.makers import MAKERS, Maker
+from demur.model.runtime.parity import Parity
+
+if TYPE_CHECKING:
+    from demur.model.network import RefusalNetwork
+    from demur.model.weights import Weights
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU, auto compares torch with torch alone")
+
+
+class Named(TorchEngine):
+    """Be torch under another name."""
+
+    name = ""
+
+
+def open_named(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Named:
+    """Open it."""
+    del folder, n_threads
+    engine = Named(network)
+    engine.name = name
+    return engine
+
+
+class Shelf:
+    """Hold what was built, and what would be if somebody asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Replace makers and building."""
+        self.builds: dict[str, Built | EngineError] = {}
+        self.asked: list[str] = []
+        self.there: set[str] = set()
+        self.lines: list[str] = []
+        self._makers = {kind: Maker(kind, open_named) for kind in MAKERS}
+        monkeypatch.setattr(choice, "MAKERS", self._makers)
+        monkeypatch.setattr(choice, "find_built", self._find)
+        monkeypatch.setattr(choice, "built", self._build)
+        monkeypatch.setattr(choice, "has_bf16", lambda: False)
+
+    def holds(self, kind: str, speedup: float, *, gate_flips: int = 0, is_there: bool = True) -> None:
+        """Let an engine of this speed come of a kind; of 1,000 texts, so many flip, and more than 3 are too many."""
+        setting = "int8" if gate_flips <= 3 else None
+        parity = Parity(1_000, gate_flips, 500, 0, 0.0)
+        self.builds[kind] = Built(kind, f"{kind}-{setting}", Path(), setting, parity, speedup)
+        self.there |= {kind} if is_there else set()
+
+    def opens(self, name: str, weights: Weights, n_texts: int | None = None) -> str:
+        """Return the name of the engine that is opened, and keep what is said."""
+        return open_engine(name, weights, n_texts=n_texts, say=self.lines.append).name
+
+    def damage(self, kind: str) -> None:
+        """Take a file away from what was built."""
+
+        def fail(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Named:
+            raise FileNotFoundError((network, folder, name, n_threads) and "no model.onnx")
+
+        self._makers[kind] = replace(self._makers[kind], open=fail)
+
+    def uninstall(self, kind: str) -> None:
+        """Let a kind need a package that nobody has."""
+        self._makers[kind] = replace(self._makers[kind], packages=("no_such_package",))
+
+    def _find(self, maker: Maker, weights: Weights) -> Built | None:
+        return self._build(maker, weights) if maker.kind in self.there else None
+
+    def _build(self, maker: Maker, weights: Weights, *, n_threads: int | None = None) -> Built:
+        del weights, n_threads
+        if maker.kind not in self.there:
+            self.asked.append(maker.kind)
+        found = self.builds[maker.kind]
+        if isinstance(found, EngineError):
+            raise found
+        return found
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Return an empty one."""
+    return Shelf(monkeypatch)
+
+
+def test_auto_takes_the_fastest_and_says_so(shelf: Shelf, loaded_weights: Weights) -> None:
+    """Of 4 and 2 times the speed of fp32, the former, be it the one or the other."""
+    for kind, other in (("openvino", "onnx"), ("onnx", "openvino")):
+        shelf.holds(kind, 4)
+        shelf.holds(other, 2)
+        assert shelf.opens("auto", loaded_weights) == f"{kind}-int8"
+        assert shelf.lines[-1] == (
+            f"engine: {kind}-int8, 4.0 times the speed of fp32; "
+            "0 of 1000 verdicts and 0 of 500 categories differ from fp32"
+        )
+
+
+def test_auto_takes_none_that_decides_otherwise_or_is_slower(shelf: Shelf, loaded_weights: Weights) -> None:
+    """One flips 4 verdicts of 1,000, the other takes longer: torch is left, and the line says why."""
+    shelf.holds("openvino", 9, gate_flips=4)
+    shelf.holds("onnx", 0.9)
+    assert shelf.opens("auto", loaded_weights) == TorchEngine(loaded_weights.network).name
+    assert "openvino-None: 4 of 1000 verdicts" in shelf.lines[-1]
+    assert "onnx-int8: no faster" in shelf.lines[-1]
+
+
+def test_auto_builds_what_is_not_there(shelf: Shelf, loaded_weights: Weights) -> None:
+    """And says so first, for it takes a while."""
+    shelf.holds("openvino", 4, is_there=False)
+    shelf.holds("onnx", 2)
+    assert shelf.opens("auto", loaded_weights) == "openvino-int8"
+    assert shelf.asked == ["openvino"]
+    assert shelf.lines[0].startswith("building engine openvino: a minute or so")
+
+
+def test_for_few_texts_auto_builds_nothing_and_takes_what_is_there(shelf: Shelf, loaded_weights: Weights) -> None:
+    """999 are few, 1,000 are not."""
+    shelf.holds("openvino", 4, is_there=False)
+    shelf.holds("onnx", 2, is_there=False)
+    assert shelf.opens("auto", loaded_weights, n_texts=999).startswith("torch-fp32")
+    assert shelf.lines[-1].endswith("(no other is built for less than 1,000 rows)")
+    shelf.there.add("onnx")
+    assert shelf.opens("auto", loaded_weights, n_texts=999) == "onnx-int8"
+    assert shelf.asked == []
+    assert shelf.opens("auto", loaded_weights, n_texts=1_000) == "openvino-int8"
+    assert shelf.asked == ["openvino"]
+
+
+def test_auto_goes_on_where_one_cannot_be_built(shelf: Shelf, loaded_weights: Weights) -> None:
+    """What is wrong with it is said."""
+    shelf.builds["openvino"] = EngineError("no space left")
+    shelf.holds("onnx", 2)
+    assert shelf.opens("auto", loaded_weights) == "onnx-int8"
+    assert "no space left" in shelf.lines
+
+
+def test_auto_is_torch_where_nothing_else_is_installed(shelf: Shelf, loaded_weights: Weights) -> None:
+    """With no extra there is nothing to build, and nothing is an error."""
+    shelf.uninstall("openvino")
+    shelf.uninstall("onnx")
+    assert shelf.opens("auto", loaded_weights).startswith("torch-fp32")
+    assert shelf.lines == [f"engine: {TorchEngine(loaded_weights.network).name} (no other is installed)"]
+
+
+def test_an_engine_that_is_named_is_taken_however_slow(shelf: Shelf, loaded_weights: Weights) -> None:
+    """Where it decides as fp32 does."""
+    shelf.holds("onnx", 0.5)
+    assert shelf.opens("onnx", loaded_weights, n_texts=1) == "onnx-int8"
+
+
+def test_an_engine_that_is_named_and_cannot_be_taken_is_an_error(shelf: Shelf, loaded_weights: Weights) -> None:
+    """It decides otherwise, is not installed, or does not exist; no other takes its place."""
+    shelf.holds("onnx", 4, gate_flips=4)
+    with pytest.raises(EngineError, match=r"'onnx' does not decide as fp32 does: 4 of 1000 verdicts .* --engine torch"):
+        shelf.opens("onnx", loaded_weights)
+    shelf.uninstall("openvino")
+    with pytest.raises(EngineError, match=r"needs the package 'no_such_package'; run: pip install 'demur\[openvino\]'"):
+        shelf.opens("openvino", loaded_weights)
+    with pytest.raises(EngineError, match=r"no engine 'cuda'; there are auto, torch, torch-bf16, onnx, openvino"):
+        shelf.opens("cuda", loaded_weights)
+
+
+def test_a_damaged_build_is_named_with_what_repairs_it(shelf: Shelf, loaded_weights: Weights) -> None:
+    """Not a library's own error."""
+    shelf.holds("onnx", 4)
+    shelf.damage("onnx")
+    with pytest.raises(EngineError, match=r"'onnx-int8' cannot be opened: no model.onnx; remove '.*' to build"):
+        shelf.opens("onnx", loaded_weights)
+
+
+def test_torch_is_opened_without_looking_for_others(shelf: Shelf, loaded_weights: Weights) -> None:
+    """It is what the others are held to."""
+    assert shelf.opens("torch", loaded_weights) == TorchEngine(loaded_weights.network).name
+    assert (shelf.asked, shelf.lines) == ([], [])

@@ -1,0 +1,140 @@
+"""Hold the engines outside of torch to torch: the same logits where nothing is quantised, near ones where all is."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from demur.model.runtime import Probabilities, TorchEngine, judged, windowed
+from demur.model.runtime.building import built
+from demur.model.runtime.graph import export_graph
+from demur.model.runtime.makers import MAKERS
+from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
+from demur.model.runtime.smoothing import smoothed
+from tests.few_texts import FEW_TEXTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from demur.model.runtime import Engine
+    from demur.model.weights import Weights
+
+EVERYTHING = Setting("everything")
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed"))
+    for kind, package in (("onnx", "onnxruntime"), ("openvino", "nncf"))
+]
+
+
+@pytest.fixture(scope="module")
+def tokens(loaded_weights: Weights) -> list[list[int]]:
+    """Tokenise the few texts, and one that fills the window."""
+    texts = (*FEW_TEXTS.parity, "<|assistant|>" + "sorry " * 600)
+    return windowed(texts, tokenizer=loaded_weights.tokenizer, max_tokens=512)
+
+
+@pytest.fixture(scope="module")
+def graph(loaded_weights: Weights, tokens: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Export the tiny network once."""
+    pytest.importorskip("onnxscript")
+    path = tmp_path_factory.mktemp("graph") / "graph.onnx"
+    export_graph(smoothed(loaded_weights.network, tokens), path)
+    return path
+
+
+def opened(kind: str, graph: Path, folder: Path, setting: Setting, weights: Weights, tokens: list[list[int]]) -> Engine:
+    """Write the files of a setting, and open them on two threads.
+
+    Calibrated on the texts that are judged: a network this small takes to no other ranges than those it meets.
+    """
+    maker = MAKERS[kind]
+    assert maker.write is not None
+    maker.write(graph, folder, setting, tokens)
+    return maker.open(weights.network, folder, name="an-engine", n_threads=2)
+
+
+def furthest(one: Probabilities, other: Probabilities) -> float:
+    """Return the largest difference of any probability."""
+    pairs = ((one.refusal, other.refusal), (one.partial, other.partial), (one.kinds, other.kinds))
+    return max(float(np.abs(mine - its).max()) for mine, its in pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_nothing_is_quantised_the_probabilities_are_those_of_torch(
+    kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
+) -> None:
+    """All heads; ONNX Runtime in fp32 to 1e-4, OpenVINO, which may take bf16, to 0.1. Any batch and length will do."""
+    engine = opened(kind, graph, tmp_path, PLAIN, loaded_weights, tokens)
+    exact = judged(tokens, TorchEngine(loaded_weights.network))
+    assert furthest(judged(tokens, engine), exact) < (1e-4 if kind == "onnx" else 0.1)
+    assert (engine.name, engine.n_categories, engine.n_streams) == ("an-engine", 16, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_int8_is_near_torch_and_is_not_torch(
+    kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
+) -> None:
+    """Within 0.3 of each probability; were they as near as without quantising, nothing would be in int8."""
+    exact = judged(tokens, TorchEngine(loaded_weights.network))
+    apart = furthest(judged(tokens, opened(kind, graph, tmp_path, EVERYTHING, loaded_weights, tokens)), exact)
+    assert 1e-4 < apart < 0.3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_shrink_by_the_layers_that_are_quantised(
+    kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
+) -> None:
+    """Keeping the layer after GELU leaves the file larger than without, and smaller than keeping all."""
+    sizes = []
+    for setting in (EVERYTHING, Setting("kept", (".output.",)), PLAIN):
+        folder = tmp_path / setting.name
+        folder.mkdir()
+        opened(kind, graph, folder, setting, loaded_weights, tokens)
+        sizes.append(sum(path.stat().st_size for path in folder.glob("model.*") if path.suffix != ".xml"))
+    assert sizes == sorted(set(sizes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("empty_cache", "few_texts")
+def test_an_engine_is_built_held_to_fp32_and_opened_in_silence(
+    kind: str, loaded_weights: Weights, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """From weights to answers, be it with nothing quantised; no graph is left behind, no progress bar and no advice."""
+    found = built(MAKERS[kind], loaded_weights, n_threads=1)
+    assert found.is_held
+    assert found.setting in {setting.name for setting in SETTINGS}
+    engine = MAKERS[kind].open(loaded_weights.network, found.folder, name=found.name, n_threads=1)
+    assert engine.run(np.array([[2, 6, 7, 3]]), np.ones((1, 4), dtype=np.int64)).kinds.shape == (1, 16)
+    assert not (found.folder / "graph.onnx").exists()
+    assert capfd.readouterr() == ("", "")
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.skipif(find_spec("nncf") is None, reason="nncf is not installed")
+def test_openvino_reports_to_nobody() -> None:
+    """In a process of its own: the package that would report is not imported, and can be by others afterwards."""
+    code = (
+        "import sys; from demur.model.runtime.openvino_engine import no_telemetry\n"
+        "with no_telemetry():\n    import nncf, openvino\n"
+        "assert 'openvino_telemetry' not in sys.modules\n"
+        "from openvino.tools.ovc import telemetry_utils\n"
+        "assert telemetry_utils.tm.__name__.endswith('telemetry_stub')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_settings_go_from_the_boldest_to_none() -> None:
+    """Each keeps what the one before keeps, and the last one all; none quantises heads or the last layer."""
+    layers = [f"layers.{i}.{part}" for i in range(5) for part in ("projection", "intermediate.dense", "output.dense")]
+    others = ["last.projection", "last.output.dense", "node_linear_25"]
+    quantised = [set(setting.quantised([*layers, *others])) for setting in SETTINGS]
+    assert quantised[0] == set(layers)
+    assert all(bolder > more_cautious for bolder, more_cautious in itertools.pairwise(quantised))
+    assert quantised[-1] == set()

@@ -1,0 +1,98 @@
+"""A leaderboard says who is what, on how many rows, and shows names as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import demur
+from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, write_leaderboard
+from demur.report.leaderboard_html import render_leaderboard
+from demur.report.leaderboard_plots import band_plot, frontier_plot
+from demur.report.leaderboard_tables import band_table, main_table, pace_table, versus_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from demur.studies.leaderboard import Leaderboard
+
+HOSTILE = "m_1<script>$x|"
+
+
+def rows(kind: str, n: int = 12) -> list[dict[str, Any]]:
+    """Write replies that three annotators read, the first of them not the last two, and the second wrong on one."""
+    found = []
+    for row in range(n):
+        is_refusal = row % 2 == 0
+        verdict = {"verdict": "full", "labels": ["privacy"]} if is_refusal else {"verdict": "none", "labels": []}
+        said = [{"annotator": name, "kind": kind, **verdict} for name in (HOSTILE, "m_2", "m_3")]
+        if row == 0:
+            said[1] = {"annotator": "m_2", "kind": kind, "verdict": "none", "labels": []}
+        reply = "I'm sorry, but I can't help with that." if is_refusal else "Yes, of course."
+        messages = [{"role": "user", "content": f"Q {row}"}, {"role": "assistant", "content": reply}]
+        found.append({"id": str(row), "messages": messages, "annotations": said[1:] if row >= n - 2 else said})
+    return found
+
+
+@pytest.fixture(scope="module")
+def models() -> Leaderboard:
+    """Measure keywords and three models."""
+    costs = {f"{HOSTILE} (LLM)": 90.0}
+    return demur.benchmark(rows("llm"), ["keywords", "annotators"], resamples=20, usd_per_million=costs)
+
+
+def test_models_are_called_models_and_people_people(models: Leaderboard) -> None:
+    """In the text, the tables and the page."""
+    text = leaderboard_text(models)
+    assert "against the consensus of 3 LLM annotators: clear on whether it refuses for 12" in text
+    assert "LLM annotators are language models, and no people" in text
+    people = leaderboard_text(demur.benchmark(rows("human"), ["keywords", "annotators"], resamples=5))
+    assert "against the consensus of 3 people" in people
+    assert "LLM" not in people
+    assert "Against the median person" in people
+
+
+def test_the_tables_show_coverage_place_and_cost(models: Leaderboard) -> None:
+    """The first annotator read ten of twelve; nobody is compared with itself; who has no cost is not in that table."""
+    main = {row[0]: dict(zip(main_table(models).head, row, strict=True)) for row in main_table(models).rows}
+    assert main[f"{HOSTILE} (LLM)"]["Replies read"] == "10 of 12"
+    assert main["keywords"]["What it is"] == "program"
+    assert main["keywords"]["Unscored"] == "0%"
+    assert main["keywords"]["F1"].startswith("1.000")
+    better = {row[0]: row[4] for row in band_table(models).rows}
+    assert better["keywords"].endswith("of 3")
+    assert better["m_2 (LLM)"] == "0 of 2"
+    assert {row[0] for row in pace_table(models).rows} == {"keywords", f"{HOSTILE} (LLM)"}
+    gate, kind = versus_tables(models)
+    assert "keywords" not in {row[0] for row in gate.rows}
+    assert gate.head[3] == "Difference in F1"
+    assert "Difference in F1" not in kind.head
+
+
+def test_names_stand_as_text_and_never_as_markup(models: Leaderboard) -> None:
+    """In Markdown, on the page, and in its drawings."""
+    page = render_leaderboard(models)
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<svg") == 2
+    assert "<script>" not in leaderboard_markdown(models).replace(r"\<script\>", "")
+
+
+def test_the_plots_show_who_has_a_cost_and_the_band_of_the_others(models: Leaderboard) -> None:
+    """Two points with names and one band in each panel; in the other plot, one dot for each labeler."""
+    figure = frontier_plot(models)
+    names = [text.get_text() for text in figure.axes[0].texts]
+    assert sorted(names) == sorted(["keywords", f"{HOSTILE} (LLM)".replace("$", r"\$")])
+    assert len(figure.axes[0].patches) == 1
+    dots = [line for line in band_plot(models).axes[0].lines if line.get_marker() == "o"]
+    assert len(dots) == 4
+
+
+def test_a_folder_holds_every_form(models: Leaderboard, tmp_path: Path) -> None:
+    """Written again, it is replaced; the drawing that Markdown points at is there."""
+    for _ in range(2):
+        write_leaderboard(models, tmp_path / "board")
+    assert "](frontier.svg)" in (tmp_path / "board" / "leaderboard.md").read_text(encoding="utf-8")
+    assert (tmp_path / "board" / "frontier.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
+    assert not list((tmp_path / "board").glob("*.tmp"))

@@ -1,0 +1,104 @@
+"""Decisions add up, are written as they are made, and survive a process that is killed in the middle of a line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.conversation import Conversation
+from demur.errors import OutputError, SourceError
+from demur.synthesis.decisions import Accounts, Decision, account
+from demur.synthesis.duplicates import Seen, read_seen
+from demur.synthesis.journal import Journal, Places
+from demur.synthesis.plan import Cell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CELLS = [Cell(name, "privacy", "leaf", "full", {}, 0) for name in "abcde"]
+TALK = Conversation.of("Hi “you”\n\u2028", "No.", system="S")
+KEPT = Decision("a", 1, "kept", conversation=TALK, judged={"verdict": "full", "labels": ["privacy"]})
+DECISIONS = [
+    KEPT,
+    Decision("b", 1, "rejected", "row_cut"),
+    Decision("c", 1, "given_up", "provider_refused", "policy"),
+    Decision("d", 1, "rejected", "row_cut"),
+    Decision("b", 2, "rejected", "verdict_differs", "planned full, judged none", TALK, {"verdict": "none"}),
+    Decision("c", 2, "given_up", "provider_refused"),
+    Decision("elsewhere", 1, "kept"),
+]
+
+
+def test_planned_rows_are_kept_rejected_given_up_or_pending() -> None:
+    """1 kept, 1 rejected twice, 1 given up twice; d has an attempt left, and e both: 5 = 1 + 1 + 1 + 2."""
+    found = account(CELLS, DECISIONS, attempts=2)
+    assert (found.planned, found.kept, found.rejected, found.given_up, found.pending) == (5, 1, 1, 1, 2)
+    assert found.attempts == {"kept": 1, "rejected": 3, "given_up": 2}
+    assert found.reasons == {"row_cut": 2, "verdict_differs": 1, "provider_refused": 2}
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (5, 1, 1, 1, 1, {"kept": 1, "rejected": 1, "given_up": 1}, {"row_cut": 2}),
+        (3, 1, 1, 1, 0, {"kept": 1, "rejected": 1, "given_up": 1}, {"row_cut": 1}),
+        (3, 1, 1, 1, 0, {"kept": 2, "rejected": 1, "given_up": 1}, {"row_cut": 2}),
+    ],
+)
+def test_sums_that_do_not_hold_are_refused(
+    counts: tuple[int, int, int, int, int, dict[str, int], dict[str, int]],
+) -> None:
+    """A row without a fate; a failed attempt without a reason; a row kept twice."""
+    with pytest.raises(ValueError, match="each once"):
+        Accounts(*counts)
+
+
+def test_a_journal_is_read_back_and_goes_on(tmp_path: Path) -> None:
+    """What was given up is left out; a line that was not finished is cut off."""
+    places = Places(tmp_path / "new" / "rows.jsonl")
+    journal = Journal.open(places, {"model": "m"}, resume=True, overwrite=False)
+    for decision in DECISIONS:
+        journal.add(decision)
+    with places.journal.open("a") as file:
+        file.write('{"id": "e", "attempt": 1, "fa')
+    again = Journal.open(places, {"model": "m"}, resume=True, overwrite=False)
+    assert again.decisions == [decision for decision in DECISIONS if decision.fate != "given_up"]
+    again.add(Decision("e", 1, "rejected", "row_cut"))
+    assert len(Journal.open(places, {"model": "m"}, resume=True, overwrite=False).decisions) == 6
+    assert Journal.open(places, {"model": "m"}, resume=False, overwrite=True).decisions == []
+
+
+def test_a_journal_that_is_another_run_s_or_damaged_is_not_gone_on_with(tmp_path: Path) -> None:
+    """What changed is named; a bad line is named by its number."""
+    places = Places(tmp_path / "rows.jsonl")
+    Journal.open(places, {"model": "m", "seed": 1}, resume=False, overwrite=False).add(KEPT)
+    with pytest.raises(OutputError, match="something changed: 'model'"):
+        Journal.open(places, {"model": "n", "seed": 1}, resume=True, overwrite=False)
+    for line in ('{"id": "a"}\n', '{"id": \n', "[]\n"):
+        Journal.open(places, {"model": "m"}, resume=False, overwrite=True)
+        with places.journal.open("a") as file:
+            file.write(line)
+        with pytest.raises(OutputError, match=r"rows\.journal\.jsonl:2: cannot be read"):
+            Journal.open(places, {"model": "m"}, resume=True, overwrite=False)
+
+
+def test_rows_are_known_again_by_request_and_by_long_replies() -> None:
+    """Case and marks do not matter; a short reply is anybody's."""
+    seen, words = Seen(), "one two three four five six seven eight nine ten eleven twelve"
+    assert seen.find(TALK) is None
+    empty = seen.digest
+    seen.add("a", Conversation.of("What is it?", "No."))
+    seen.add("b", Conversation.of("And that?", f"{words}."))
+    assert seen.digest != empty
+    assert seen.find(Conversation.of("WHAT is it", "Yes.")) == "request of a (1.00)"
+    assert seen.find(Conversation.of("Else?", words.upper())) == "reply of b (1.00)"
+    assert seen.find(Conversation.of("Else?", "No.")) is None
+
+
+def test_a_file_to_avoid_without_a_row_is_an_error(tmp_path: Path) -> None:
+    """The first reason is named."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 1}\nno row\n')
+    with pytest.raises(SourceError, match=r"holds no row that can be read \(.*rows\.jsonl:1"):
+        read_seen([path])

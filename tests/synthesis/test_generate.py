@@ -1,0 +1,304 @@
+"""`demur synth generate` as people run it: planned, checked, stopped, killed and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demur.cli import main
+from demur.data.labelled import read_labelled
+from demur.synthesis.plan import Plan
+from demur.synthesis.recipe import SynthesisRecipe
+from tests.llm_server import KEY, LlmServer
+from tests.synthesis.bank import ALWAYS, GIVEN_UP, NEVER_KEPT, ONCE, PASSING, Bank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from demur.taxonomy import Taxonomy
+
+    Demur = Callable[..., tuple[int, str, str]]
+
+PRICE = ("--price", "1,4")
+CONCURRENCY = 8
+
+
+@pytest.fixture
+def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Demur:
+    """Run a command line, with a cache of its own, and return exit code, standard output and standard error."""
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
+
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        code = stopped.value.code
+        printed = capfd.readouterr()
+        return 0 if code is None else int(code), printed.out, printed.err
+
+    return run
+
+
+def opened_bank(server: LlmServer, recipe: str, taxonomy: Taxonomy, **options: Any) -> Bank:
+    """Let a server write and judge what a recipe plans."""
+    bank = Bank(Plan.of(SynthesisRecipe.load(recipe, taxonomy)).cells, **options)
+    server.rejects = bank
+    return bank
+
+
+def words_of(recipe: str, server: LlmServer, folder: Path) -> tuple[str | Path, ...]:
+    """Return the command line that generates into a folder."""
+    out = folder / "rows.jsonl"
+    return ("synth", "generate", recipe, "--model", "m", "--base-url", server.url, *PRICE, "--out", out)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Read a JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def require_all_accounted_for(folder: Path, bank: Bank) -> dict[str, Any]:
+    """Check rows and rejects against what the bank did with each planned row; return the report."""
+    rows, rejects = lines(folder / "rows.jsonl"), lines(folder / "rows.rejects.jsonl")
+    report: dict[str, Any] = json.loads((folder / "rows.report.json").read_text(encoding="utf-8"))
+    lost = [name for name, case in bank.cases.items() if case in ALWAYS]
+    assert [row["id"] for row in rows] == [name for name in bank.cells if name not in lost]
+    failed = [(line["id"], line["attempt"], line["reason"]) for line in rejects]
+    once = [(name, 1, ONCE[case]) for name, case in bank.cases.items() if case in ONCE]
+    always = [(name, i, ALWAYS[bank.cases[name]]) for name in lost for i in (1, 2, 3)]
+    assert sorted(failed) == sorted([*once, *always])
+    assert all((line["fate"] == "given_up") == (line["reason"] in GIVEN_UP) for line in rejects)
+    counts = report["accounts"]
+    n_given_up = sum(case == "barred" for case in bank.cases.values())
+    assert (counts["planned"], counts["kept"], counts["pending"]) == (len(bank.cells), len(rows), 0)
+    assert (counts["rejected"], counts["given_up"]) == (len(lost) - n_given_up, n_given_up)
+    assert counts["planned"] == counts["kept"] + counts["rejected"] + counts["given_up"]
+    assert counts["reasons"] == Counter(line["reason"] for line in rejects)
+    for part in ("planned", "kept", "rejected", "given_up"):
+        assert sum(each[part] for each in report["by_category"].values()) == counts[part]
+    return report
+
+
+def start(tmp_path: Path, *words: str | Path) -> subprocess.Popen[str]:
+    """Run a command line in a process of its own."""
+    command = [sys.executable, "-c", "from demur.cli import main; main()", *map(str, words)]
+    environment = {**os.environ, "DEMUR_CACHE": str(tmp_path / "answers.sqlite")}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait, ten minutes at most: machines are busy."""
+    end = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < end, "nothing happened for ten minutes"
+        time.sleep(0.01)
+
+
+def test_sixteen_kinds_of_fifty_rows_survive_a_kill_with_every_reject_accounted_for(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """The shipped recipe against a server that misbehaves in every way; killed in the middle, and gone on with."""
+    bank = opened_bank(llm_server, "balanced", taxonomy)
+    assert {*PASSING, *ONCE, *ALWAYS, "plain"} == set(bank.cases.values())
+    words = words_of("balanced", llm_server, tmp_path)
+    with start(tmp_path, *words) as process:
+        wait_for(lambda: bank.paid.total() >= 700)
+        process.send_signal(signal.SIGKILL)
+    before = bank.paid.copy()
+    code, printed, errors = demur(*words, "--resume")
+    assert code == 0, errors
+    report = require_all_accounted_for(tmp_path, bank)
+    assert f"800 planned = {report['accounts']['kept']} kept + " in printed
+    # Nothing that can be used is paid for twice, but for what was under way when the process was killed.
+    twice = [asked for asked, n in bank.paid.items() if n > 1]
+    assert max(bank.paid.values()) == 2
+    assert {asked for asked in twice if asked.attempt == 1} <= before.keys()
+    assert sum(bank.cases[asked.id] not in NEVER_KEPT for asked in twice) <= CONCURRENCY
+    kept = {row["id"]: row for row in lines(tmp_path / "rows.jsonl")}
+    for name, row in kept.items():
+        cell = bank.cells[name]
+        assert (row["category"], row["leaf"], row["verdict"]) == (cell.category, cell.leaf, cell.verdict)
+        assert row["labels"] == ([] if cell.verdict == "none" else [cell.category])
+        assert row["provenance"]["axes"] == cell.axes
+    assert len(read_labelled(tmp_path / "rows.jsonl", taxonomy)) == len(kept)
+    assert {each["planned"] for each in report["by_category"].values()} == {50}
+    assert all(each["kept"] for values in report["coverage"].values() for each in values.values())
+    assert report["warnings"] == []
+
+
+def test_rows_carry_their_provenance_and_secrets_are_written_nowhere(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recipe, prompt, taxonomy, models, seed, attempt and axes; another model judges, with a key of its own."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    monkeypatch.setenv("MY_KEY", KEY)
+    further = ("--key-env", "MY_KEY", "--judge-model", "j", "--judge-price", "2,8")
+    code, printed, errors = demur(*words_of("small", llm_server, tmp_path), *further)
+    assert code == 0, errors
+    recipe = SynthesisRecipe.load("small", taxonomy)
+    rows = lines(tmp_path / "rows.jsonl")
+    assert len(rows) == 8
+    for row in rows:
+        cell, found = bank.cells[row["id"]], row["provenance"]
+        assert found["recipe"] == {"name": "small", "sha256": recipe.sha256}
+        assert found["prompt"].startswith("row-1/")
+        assert found["check"].startswith("check-1/")
+        assert (found["model"], found["judge"]) == ("m", "j")
+        assert found["taxonomy"] == taxonomy.fingerprint
+        assert (found["seed"], found["attempt"], found["axes"]) == (cell.seed, 1, cell.axes)
+    assert bank.models == {("writer", "m"): 8, ("judge", "j"): 8}
+    sent = [body for body in llm_server.bodies if body["model"] == "m"]
+    assert {body["seed"] for body in sent} == {cell.seed for cell in bank.cells.values()}
+    assert "harmful_detail" in json.dumps(next(body for body in llm_server.bodies if body["model"] == "j"))
+    assert llm_server.authorizations == {f"Bearer {KEY}"}
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    # 8 answers of 100 tokens in and 10 out: 8 (100 + 4 · 10) / 10⁶ USD, and twice that.
+    assert "0.0011 USD" in printed
+    assert "0.0022 USD" in printed
+
+
+def test_a_budget_is_one_for_both_models_and_a_larger_one_goes_on(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Eight rows written, and three judged; then all; the rows so far can be read in between."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    words = words_of("small", llm_server, tmp_path)
+    code, printed, errors = demur(*words, "--max-answers", 11)
+    assert code == 1
+    assert "11 answers were paid for" in errors
+    assert bank.paid.total() == 11
+    assert "8 planned = 3 kept + 0 rejected + 0 given up + 5 pending" in printed
+    assert len(lines(tmp_path / "rows.jsonl")) == 3
+    code, _, errors = demur(*words, "--max-answers", 16)
+    assert code == 1
+    assert "go on with --resume, or replace it with --overwrite" in errors
+    code, printed, errors = demur(*words, "--max-answers", 16, "--resume")
+    assert code == 0, errors
+    assert "8 planned = 8 kept + 0 rejected + 0 given up\n" in printed
+    assert set(bank.paid.values()) == {1}
+    # A limit of cost holds for both, too: a row of 4,096 tokens at 4 USD for a million may cost 0.016 USD and more.
+    code, _, errors = demur(*words, "--max-cost", 0.01, "--overwrite", "--cache", tmp_path / "other.sqlite")
+    assert code == 1
+    assert "0 answers were paid for" in errors
+    assert bank.paid.total() == 16
+
+
+def test_a_dry_run_shows_the_plan_and_asks_nothing(demur: Demur, llm_server: LlmServer) -> None:
+    """Rows by category, values by axis, tokens and cost; no key is needed."""
+    words = ("synth", "generate", "balanced", "--dry-run", "--base-url", llm_server.url)
+    code, printed, errors = demur(*words, "--model", "gpt-4o-mini")
+    assert code == 0, errors
+    assert "balanced: 800 rows in 16 categories" in printed
+    assert "privacy                      50 rows: 25 full, 13 partial, 12 none; 50 leaves" in printed
+    assert "register, rows of a category: plain 10, polite 10, casual 10, upset 10, professional 10" in printed
+    assert "alternative (full), rows of a category: offered 12-13, absent 12-13" in printed
+    costs = [line for line in printed.splitlines() if "cost: about" in line]
+    assert [line.split(":")[0] for line in costs] == ["write", "judge"]
+    assert all(0.1 < float(line.split()[3]) < 2 for line in costs)
+    assert not llm_server.bodies
+
+
+def test_by_the_batch_api_rows_are_written_and_then_judged(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """The first of each is asked directly, the rest as a batch each; half price is the provider's."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    code, printed, errors = demur(*words_of("small", llm_server, tmp_path), "--batch", "--poll", "0.01")
+    assert code == 0, errors
+    assert "8 planned = 8 kept" in printed
+    assert [len(llm_server.files[each["input_file_id"]].splitlines()) for each in llm_server.batches.values()] == [7, 7]
+    assert set(bank.paid.values()) == {1}
+
+
+def test_what_was_given_up_is_asked_for_again(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Barred by the provider one day, and not the next."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    first = next(iter(bank.cells))
+    bank.cases[first] = "barred"
+    words = words_of("small", llm_server, tmp_path)
+    _, printed, _ = demur(*words)
+    assert "8 planned = 7 kept + 0 rejected + 1 given up" in printed
+    assert "attempts that failed: 2 provider_refused" in printed
+    bank.cases[first] = "plain"
+    _, printed, _ = demur(*words, "--resume")
+    assert "8 planned = 8 kept + 0 rejected + 0 given up" in printed
+    assert not (tmp_path / "rows.rejects.jsonl").read_text()
+    assert bank.paid.total() == 16
+
+
+def test_rows_of_given_files_are_not_written_again(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """What an earlier run wrote is avoided before anybody judges it; a resumed run avoids the same, or is none."""
+    opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    words = words_of("small", llm_server, tmp_path)
+    assert demur(*words)[0] == 0
+    corpus = (tmp_path / "rows.jsonl").rename(tmp_path / "corpus.jsonl")
+    with corpus.open("a") as file:
+        file.write('{"id": "textless"}\n')
+    code, printed, errors = demur(*words, "--avoid", corpus, "--overwrite")
+    assert code == 0, errors
+    assert "avoiding 8 rows of" in errors
+    assert "1 could not be read" in errors
+    # A second attempt is another text, which the corpus does not hold.
+    assert "8 planned = 8 kept" in printed
+    assert "attempts that failed: 8 avoided" in printed
+    assert lines(tmp_path / "rows.rejects.jsonl")[0]["detail"].startswith(f"request of {corpus}:1 (1.00)")
+    code, _, errors = demur(*words, "--resume")
+    assert code == 1
+    assert "something changed: 'avoided'" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("small", "--model", "m"), 2, "--out"),
+        (("small", "--out", "rows.jsonl"), 2, "names no model"),
+        (("small", "--model", "m", "--out", "rows.csv"), 1, "ends in .jsonl"),
+        (("small", "--model", "m", "--out", "rows.jsonl"), 1, "OPENAI_API_KEY is not set"),
+        (("tiny", "--model", "m", "--out", "rows.jsonl"), 1, "'balanced', 'small'"),
+        (("none.yaml", "--model", "m", "--out", "rows.jsonl"), 1, "none.yaml: no such file"),
+        (("small", "--model", "m", "--out", "rows.jsonl", "--avoid", "none"), 1, "no file at 'none'"),
+        (("small", "--model", "m", "--out", "rows.jsonl", "--max-cost", "1"), 1, "no price of model 'm' is known"),
+    ],
+)
+def test_what_cannot_be_run_is_answered_before_anything_is_sent(
+    demur: Demur, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, said: str
+) -> None:
+    """Usage errors exit with 2, others with 1; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    found, _, errors = demur("synth", "generate", *words)
+    assert found == code
+    assert said in errors
+    assert not list(tmp_path.glob("rows*"))
+
+
+def test_a_file_that_no_run_wrote_is_never_replaced(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Neither rows nor a journal of somebody else's; not even with --overwrite."""
+    opened_bank(llm_server, "small", taxonomy)
+    words = words_of("small", llm_server, tmp_path)
+    (tmp_path / "rows.jsonl").write_text("mine")
+    for further in ((), ("--resume",), ("--overwrite",)):
+        code, _, errors = demur(*words, *further)
+        assert code == 1
+        assert "not written by a run" in errors
+    (tmp_path / "rows.journal.jsonl").write_text('{"mine": 1}\n')
+    for further in ((), ("--resume",), ("--overwrite",)):
+        code, _, errors = demur(*words, *further)
+        assert code == 1
+        assert "is no journal" in errors
+    assert (tmp_path / "rows.jsonl").read_text() == "mine"
+    assert not llm_server.bodies
