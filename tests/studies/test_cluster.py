@@ -35,7 +35,6 @@ STARTS = 5
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Otherwise Ray leaves a token in the user's home.
-    "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_register_timeout_seconds": "600",
@@ -50,6 +49,9 @@ def two_workers() -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SETTINGS.items():
             patch.setenv(name, value)
+        # Ray sets this one itself, for the whole process; now it is taken back at the end.
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.delenv("RAY_AUTH_MODE")
         _start()
         yield Cluster(workers=2)
         ray.shutdown()
