@@ -42,7 +42,11 @@ CLOSED = ConfigDict(extra="forbid")
 PLACEHOLDER = "<fill in:"
 
 
-class _StrictLoader(yaml.SafeLoader):
+# libyaml reads the taxonomy in a tenth of the time; not every build of PyYAML has it.
+_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _StrictLoader(_SafeLoader):  # type: ignore[misc, valid-type]  # a class that is chosen at import
     """Read as `yaml.safe_load` does, but refuse a key that stands twice in one mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -54,7 +58,7 @@ class _StrictLoader(yaml.SafeLoader):
                     problem = f"key {key.value!r} stands twice in one mapping; keep one of them"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 met.add(key.value)
-        return super().construct_mapping(node, deep=deep)
+        return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]  # of a class chosen at import
 
 
 def shipped_folder(name: str = "taxonomy") -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
@@ -70,13 +71,14 @@ def test_bars_are_as_long_as_the_shares(full_audit: Audit) -> None:
 
 
 def test_bars_have_their_groups_colour_and_their_interval(full_audit: Audit) -> None:
-    """Seaborn's whiskers are Wilson's intervals, and its hue is the group."""
+    """The whiskers are Wilson's intervals."""
     axes = plots.composition_plot(full_audit).axes[0]
     keys = plots.category_order(full_audit)
     colors = plots.group_colors(full_audit)
     expected = [colors[full_audit.taxonomy.group_of(key)] for key in keys]
     assert [to_hex(bar.get_facecolor()) for bar in axes.patches] == expected
-    ends = [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+    (whiskers,) = (drawn for drawn in axes.collections if isinstance(drawn, LineCollection))
+    ends = [np.asarray(segment)[:, 0].tolist() for segment in whiskers.get_segments()]
     assert ends == [pytest.approx(list(full_audit.by_category[key].interval)) for key in keys]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import math
 from typing import TYPE_CHECKING
 
@@ -127,12 +128,11 @@ def category_order(audit: Audit) -> list[str]:
 
 def group_colors(audit: Audit) -> dict[str, str]:
     """Return a colour for each group, and grey for refusals of none."""
-    import seaborn as sns
-
     keys = [group.key for group in audit.taxonomy.groups]
     hues: Sequence[str] = _GROUP_HUES
     if len(keys) > len(_GROUP_HUES):
-        hues = sns.husl_palette(len(keys), s=0.6, l=0.55).as_hex()
+        circle = [colorsys.hls_to_rgb(place / len(keys), 0.5, 0.4) for place in range(len(keys))]
+        hues = ["#" + "".join(f"{round(255 * part):02x}" for part in color) for color in circle]
     return {**dict(zip(keys, hues, strict=False)), UNNAMED: _UNNAMED_HUE}
 
 
@@ -145,29 +145,19 @@ def _canvas(rows: int, *, per_bar: float = _BAR_HEIGHT) -> tuple[Figure, Axes]:
 
 def _bars(axes: Axes, labels: Sequence[str], shares: Sequence[Share], groups: Sequence[str], audit: Audit) -> None:
     """Draw one horizontal bar a share, first on top, in its group's colour, with its interval and its count."""
-    import seaborn as sns
-
-    ink = axes.xaxis.label.get_color()
-    # Each bar is given the ends of its interval and the share between them: of these three, seaborn's median is the
-    # share, and what holds all of them is the interval, which it would have to estimate from replies otherwise.
-    points = [[_number(share.interval.low), _number(share.share), _number(share.interval.high)] for share in shares]
-    sns.barplot(
-        x=[value for three in points for value in three],
-        y=[str(row) for row in range(len(shares)) for _ in range(3)],
-        hue=[group for group in groups for _ in range(3)],
-        palette=group_colors(audit),
-        orient="h",
-        estimator="median",
-        errorbar=("pi", 100),
-        err_kws={"color": ink, "linewidth": 1, "alpha": 0.75, "solid_capstyle": "butt"},
-        width=0.66,
-        saturation=1,
+    ends = [tuple(map(_number, (share.interval.low, share.share, share.interval.high))) for share in shares]
+    whiskers = [[share - low for low, share, _ in ends], [high - share for _, share, high in ends]]
+    colors = group_colors(audit)
+    axes.barh(
+        range(len(ends)),
+        [share for _, share, _ in ends],
+        height=0.66,
+        color=[colors[group] for group in groups],
         linewidth=0,
-        dodge=False,
-        legend=False,
-        ax=axes,
+        xerr=whiskers,
+        error_kw={"ecolor": axes.xaxis.label.get_color(), "elinewidth": 1, "alpha": 0.75},
     )
-    _write_counts(axes, shares, [high for _, _, high in points])
+    _write_counts(axes, shares, [high for _, _, high in ends])
     _label_rows(axes, labels)
 
 
