@@ -50,9 +50,9 @@ def shortened_to(tokens: list[list[int]]) -> tuple[list[int], Callable[[Sequence
 
 
 def test_only_longer_texts_are_looked_at_and_only_clear_answers_are_settled() -> None:
-    """A short answer, a long one, a long refusal that shows at once, and one that comes late."""
-    early = [ANSWER] * 10 + [REFUSAL] + [ANSWER] * 89
-    tokens = [[ANSWER] * 20, [ANSWER] * 100, early, [ANSWER] * 99 + [REFUSAL]]
+    """An answer of less than two windows, a long one, a long refusal that shows at once, and one that comes late."""
+    early = [ANSWER] * 10 + [REFUSAL] + [ANSWER] * 189
+    tokens = [[ANSWER] * 127, [ANSWER] * 128, early, [ANSWER] * 199 + [REFUSAL]]
     asked, shortened = shortened_to(tokens)
     engine = Reader()
     found = judged_in_looks(tokens, shortened, engine, FIRST)
@@ -60,7 +60,7 @@ def test_only_longer_texts_are_looked_at_and_only_clear_answers_are_settled() ->
     assert found.refusal.tolist() == [0.05, 0.05, 0.9, 0.05]  # what comes late is what a first look can miss
     assert found.partial.tolist() == [0.025, 0.025, 0.45, 0.025]
     assert found.kinds[:, 0].tolist() == found.refusal.tolist()
-    assert engine.n_read == 20 + 3 * 64 + 100  # the short one, three first looks, and the early refusal in full
+    assert engine.n_read == 127 + 3 * 64 + 200  # the short one, three first looks, and the early refusal in full
 
 
 def test_nothing_to_look_at_twice_is_read_once() -> None:
@@ -93,8 +93,8 @@ def test_few_refusals_say_too_little() -> None:
 
 
 def test_short_refusals_do_not_bind_the_threshold() -> None:
-    """A text that fits the first window is never looked at twice."""
-    assert fitted([50, 300, 300], [0.9, 0.9, 0.01], {96: [0.0, 0.6, 0.01]}) == FirstLook(96, 0.1)
+    """A text of less than two windows is never looked at twice."""
+    assert fitted([191, 300, 300], [0.9, 0.9, 0.01], {96: [0.0, 0.6, 0.01]}) == FirstLook(96, 0.1)
 
 
 def test_the_window_that_reads_least_is_taken() -> None:
