@@ -12,6 +12,7 @@ import pytest
 from demur.errors import EngineError
 from demur.model.runtime import Probabilities, TorchEngine, building
 from demur.model.runtime.building import built, find_built
+from demur.model.runtime.makers import CAREFUL as CAREFUL_FOLDER
 from demur.model.runtime.makers import Maker
 from demur.model.runtime.quantisation import PLAIN, Setting
 
@@ -31,21 +32,28 @@ BOLD, CAREFUL = Setting("bold"), Setting("careful", ("layers.0.",))
 
 
 class Bent(TorchEngine):
-    """Answer as torch does, but with the gate turned round where the setting is bold."""
+    """Answer as torch does, but with the gate turned round, and sure of it, where the setting is bold."""
 
     is_bent = False
+    is_doubting = False
 
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
         """Answer."""
         answer = super().run(input_ids, attention_mask)
-        return replace(answer, refusal=1 - answer.refusal) if self.is_bent else answer
+        if self.is_doubting:
+            return replace(answer, refusal=np.full_like(answer.refusal, 0.49))
+        if self.is_bent:
+            surely = np.eye(answer.kinds.shape[1])[answer.kinds.argmax(1)]
+            return replace(answer, refusal=np.where(answer.refusal < 0.5, 0.99, 0.01), kinds=surely)
+        return answer
 
 
 @dataclass
 class Making:
-    """Keep what was written, and open engines that are bent where the setting is one of those named."""
+    """Keep what was written, and open engines that are bent, or in doubt, where the setting is one of those named."""
 
     bent: tuple[str, ...] = ()
+    doubting: tuple[str, ...] = ()
     written: list[str] = field(default_factory=list)
     calibrated_on: int = 0
 
@@ -60,7 +68,8 @@ class Making:
         """Read it."""
         del name
         engine = Bent(network, n_threads=n_threads)
-        engine.is_bent = (folder / "model").read_text(encoding="utf-8") in self.bent
+        setting = (folder / "model").read_text(encoding="utf-8")
+        engine.is_bent, engine.is_doubting = setting in self.bent, setting in self.doubting
         return engine
 
     def maker(self) -> Maker:
@@ -75,11 +84,11 @@ def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_boldest_setting_that_agrees_is_kept(loaded_weights: Weights, few_texts: FrozenTexts) -> None:
-    """The bold one flips all 24 verdicts; the careful one none, so nothing more cautious is tried."""
+    """The bold one flips all 24 verdicts; the careful one none, so nothing more cautious is tried in its place."""
     making = Making(bent=("bold",))
     found = built(making.maker(), loaded_weights)
     assert (found.setting, found.is_held, found.parity.gate_flips) == ("careful", True, 0)
-    assert making.written == ["bold", "careful"]
+    assert making.written == ["plain", "bold", "careful"]
     assert making.calibrated_on == len(few_texts.calibration)
     assert found.name.startswith("bending-careful-")
     assert found.speedup > 0
@@ -95,7 +104,7 @@ def test_the_manifest_says_what_was_tried(loaded_weights: Weights) -> None:
     ]
     assert manifest["identity"]["weights"] == loaded_weights.manifest.tensors_sha256
     assert "torch" in manifest["identity"]["versions"]
-    assert sorted(path.name for path in found.folder.iterdir()) == ["engine.json", "model"]
+    assert sorted(path.name for path in found.folder.iterdir()) == ["careful", "engine.json", "model"]
 
 
 def test_it_is_built_once(loaded_weights: Weights) -> None:
@@ -104,7 +113,7 @@ def test_it_is_built_once(loaded_weights: Weights) -> None:
     assert find_built(making.maker(), loaded_weights) is None
     first = built(making.maker(), loaded_weights)
     assert built(making.maker(), loaded_weights) == find_built(making.maker(), loaded_weights) == first
-    assert making.written == ["bold"]
+    assert making.written == ["plain", "bold"]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +134,21 @@ def test_where_no_setting_agrees_none_is_kept(loaded_weights: Weights) -> None:
     found = built(making.maker(), loaded_weights)
     assert (found.setting, found.is_held, found.parity.gate_flips) == (None, False, 24)
     assert find_built(making.maker(), loaded_weights) == found
+
+
+def test_what_is_in_doubt_is_read_again_by_the_plain_engine(loaded_weights: Weights) -> None:
+    """A bold setting that knows nothing, and says so, decides as fp32 does; what flips surely is not held."""
+    making = Making(doubting=("bold",))
+    found = built(making.maker(), loaded_weights)
+    assert (found.setting, found.parity.gate_flips) == ("bold", 0)
+    assert (found.folder / CAREFUL_FOLDER / "model").read_text(encoding="utf-8") == "plain"
+
+
+def test_the_plain_setting_is_not_read_again(loaded_weights: Weights) -> None:
+    """Where it is the one that is kept, it is kept once."""
+    found = built(Making(bent=("bold", "careful")).maker(), loaded_weights)
+    assert found.setting == "plain"
+    assert sorted(path.name for path in found.folder.iterdir()) == ["engine.json", "model"]
 
 
 def test_what_a_library_raises_is_told_as_ours(loaded_weights: Weights, empty_cache: Path) -> None:

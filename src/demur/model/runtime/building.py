@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -16,7 +17,9 @@ from demur.model.runtime.answers import Probabilities
 from demur.model.runtime.batching import judged, windowed
 from demur.model.runtime.cache import build, cached, digest
 from demur.model.runtime.graph import export_graph
+from demur.model.runtime.makers import CAREFUL, opened
 from demur.model.runtime.parity import Parity, frozen_texts
+from demur.model.runtime.quantisation import PLAIN
 from demur.model.runtime.torch_engine import TorchEngine, processor
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "built", "find_built"]
 
 # Of the folder's layout and of how graphs and settings come about: another number builds anew.
-_FORMAT = 1
+_FORMAT = 2
 _EXACT = "exact.npz"
 # Texts that both engines are timed on, in turns: enough for a second or two.
 _EVERY = 12
@@ -175,12 +178,18 @@ class _Work:
         """Try settings until one decides as fp32 does; return the last one's engine, and how each did."""
         maker, tried, graph = self.maker, [], folder / "graph.onnx"
         calibration = self._tokens(frozen_texts().calibration)
+        careful = folder / CAREFUL
         if maker.write is not None:
             self._export(graph, calibration)
+            careful.mkdir()
+            maker.write(graph, careful, PLAIN, calibration)
         for setting in maker.settings:
             if maker.write is not None:
                 maker.write(graph, folder, setting, calibration)
-            engine = maker.open(self.weights.network, folder, name=maker.kind, n_threads=self.n_threads)
+            if setting == PLAIN:
+                # What is not quantised needs no second reading.
+                shutil.rmtree(careful, ignore_errors=True)
+            engine = opened(maker, self.weights, folder, name=maker.kind, n_threads=self.n_threads)
             parity = Parity.of(
                 exact, judged(texts, engine), taxonomy=self.weights.taxonomy, thresholds=self.weights.thresholds
             )

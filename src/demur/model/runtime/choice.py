@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from demur.errors import EngineError
 from demur.model.engine_names import FEW_TEXTS, EngineName
 from demur.model.runtime.building import built, find_built
-from demur.model.runtime.makers import MAKERS
+from demur.model.runtime.makers import MAKERS, opened
 from demur.model.runtime.torch_engine import TorchEngine, has_bf16
 
 if TYPE_CHECKING:
@@ -107,10 +107,6 @@ def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[
 
 
 def _opened(found: Built, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Engine:
-    try:
-        engine = MAKERS[found.kind].open(weights.network, found.folder, name=found.name, n_threads=n_threads)
-    except Exception as error:  # each library has its own
-        message = f"engine {found.name!r} cannot be opened: {error}; remove '{found.folder}' to build it anew"
-        raise EngineError(message) from error
+    engine = opened(MAKERS[found.kind], weights, found.folder, name=found.name, n_threads=n_threads)
     say(f"engine: {engine.name}, {found.speedup:.1f} times the speed of fp32; {found.parity}")
     return engine

@@ -11,6 +11,7 @@ from demur.errors import EngineError
 from demur.model.runtime.onnx_engine import OnnxEngine, quantise_for_onnx
 from demur.model.runtime.openvino_engine import OpenVinoEngine, quantise_for_openvino
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
+from demur.model.runtime.rechecking import RecheckingEngine
 from demur.model.runtime.torch_engine import TorchEngine
 
 if TYPE_CHECKING:
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
     from demur.model.network import RefusalNetwork
     from demur.model.runtime.answers import Engine
+    from demur.model.weights import Weights
 
-__all__ = ["MAKERS", "Maker"]
+__all__ = ["CAREFUL", "MAKERS", "Maker", "opened"]
+
+CAREFUL = "careful"
+"""Folder, in that of a quantised engine, of the plain one that runs again what is in doubt."""
 
 
 class _Write(Protocol):
@@ -69,6 +74,26 @@ class Maker:
     def versions(self) -> dict[str, str]:
         """Return the versions of torch and of the packages that the engine needs."""
         return {package: metadata.version(package) for package in ("torch", *self.packages)}
+
+
+def opened(maker: Maker, weights: Weights, folder: Path, *, name: str, n_threads: int | None = None) -> Engine:
+    """Open an engine from its folder, with the careful one behind it where there is one.
+
+    Raises:
+        EngineError: The files are damaged; the careful one's may show it as late as when it is first needed.
+    """
+
+    def open_in(place: Path) -> Engine:
+        try:
+            return maker.open(weights.network, place, name=name, n_threads=n_threads)
+        except Exception as error:  # each library has its own
+            message = f"engine {name!r} cannot be opened: {error}; remove '{folder}' to build it anew"
+            raise EngineError(message) from error
+
+    quick, careful = open_in(folder), folder / CAREFUL
+    if not careful.is_dir():
+        return quick
+    return RecheckingEngine(quick, lambda: open_in(careful), threshold=weights.thresholds.refusal)
 
 
 def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:

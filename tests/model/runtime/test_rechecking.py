@@ -1,0 +1,90 @@
+"""Hold the second reading to what is in doubt, and to that alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from demur.model.runtime import Probabilities
+from demur.model.runtime.rechecking import RecheckingEngine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Told:
+    """Answer with the numbers given for each text, which its first token names."""
+
+    n_streams = 2
+
+    def __init__(self, name: str, refusal: list[float], kinds: list[list[float]]) -> None:
+        """Keep them, and remember what was asked."""
+        self.name = name
+        self.n_categories = len(kinds[0])
+        self.asked: list[tuple[list[int], int]] = []
+        self._refusal, self._kinds = np.array(refusal), np.array(kinds)
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
+        """Answer."""
+        del attention_mask
+        places = input_ids[:, 0]
+        self.asked.append((places.tolist(), input_ids.shape[1]))
+        return Probabilities(self._refusal[places], self._refusal[places] / 2, self._kinds[places])
+
+
+def batch(*lengths: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Make a text of each length, which begins with its number."""
+    mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
+    return mask * np.arange(len(lengths))[:, None], mask
+
+
+SURE, TORN = [0.9, 0.05, 0.05], [0.41, 0.39, 0.2]
+
+
+def test_only_what_is_in_doubt_is_read_again() -> None:
+    """Near the threshold of .5, .3 in log-odds, are .43 and .57; between two kinds only those that may refuse are."""
+    quick = Told("quick", [0.1, 0.45, 0.9, 0.9, 0.1], [SURE, SURE, SURE, TORN, TORN])
+    careful = Told("careful", [0.0, 0.6, 0.0, 0.8, 0.0], [SURE, TORN, TORN, SURE, SURE])
+    engine = RecheckingEngine(quick, lambda: careful, threshold=0.5)
+    found = engine.run(*batch(3, 4, 9, 5, 3))
+    assert careful.asked == [([1, 3], 5)]  # no wider than the longer of the two
+    assert found.refusal.tolist() == [0.1, 0.6, 0.9, 0.8, 0.1]
+    assert found.partial.tolist() == [0.05, 0.3, 0.45, 0.4, 0.05]
+    assert found.kinds.tolist() == [SURE, TORN, SURE, SURE, TORN]
+    assert (engine.name, engine.n_categories, engine.n_streams) == ("quick", 3, 2)
+
+
+def test_doubt_lies_around_the_threshold_given() -> None:
+    """At .2, .25 is near and .5 is not."""
+    quick = Told("quick", [0.25, 0.5], [SURE] * 2)
+    careful = Told("careful", [0.15, 0.15], [SURE] * 2)
+    found = RecheckingEngine(quick, lambda: careful, threshold=0.2).run(*batch(2, 2))
+    assert found.refusal.tolist() == [0.15, 0.5]
+
+
+def test_the_careful_engine_is_opened_once_and_only_when_it_is_needed() -> None:
+    """Saturated gates are in no doubt."""
+    opened: list[Told] = []
+
+    def open_careful() -> Told:
+        opened.append(Told("careful", [0.9, 0.9, 0.9], [SURE] * 3))
+        return opened[-1]
+
+    engine = RecheckingEngine(Told("quick", [0.0, 1.0, 0.5], [SURE] * 3), open_careful, threshold=0.5)
+    ids, mask = batch(2, 2, 2)
+    with np.errstate(all="raise"):
+        assert engine.run(ids[:2], mask[:2]).refusal.tolist() == [0.0, 1.0]
+    assert opened == []
+    engine.run(ids, mask)
+    engine.run(ids, mask)
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize(("refusal", "expected"), [(0.9, 0.9), (0.5, 0.7)])
+def test_a_single_kind_is_never_in_doubt(refusal: float, expected: float) -> None:
+    """The gate may be."""
+    careful = Told("careful", [0.7], [[1.0]])
+    engine = RecheckingEngine(Told("quick", [refusal], [[1.0]]), lambda: careful, threshold=0.5)
+    assert engine.run(*batch(2)).refusal.tolist() == [expected]
