@@ -100,7 +100,7 @@ def judge_of(
         renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
 
         def tokenise(rows: Sequence[Conversation]) -> list[bool]:
-            weights.tokenizer.encode_batch(renderer.texts(rows))
+            renderer.tokens(rows)
             return []
 
         return tokenise
@@ -258,15 +258,13 @@ def main() -> None:
 
 def _compare(arguments: argparse.Namespace) -> None:
     from demur.model.export import export_standard
-    from demur.model.runtime.batching import windowed
 
     engines = list(dict.fromkeys(["torch", *arguments.engines]))
     names = [*BASELINES, *engines, *(f"{engine}+first-look" for engine in engines), "audit", *LIMITS]
     weights = Weights.load(None, taxonomy=Taxonomy.load())
     rows = sampled(arguments.source, arguments.rows)
     renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
-    tokens = windowed(renderer.texts(rows), tokenizer=weights.tokenizer, max_tokens=weights.manifest.max_tokens)
-    lengths = [len(ids) for ids in tokens]
+    lengths = [len(ids) for ids in renderer.tokens(rows)]
     runs: dict[str, list[Run]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         gate, _ = export_standard(weights, Path(folder))

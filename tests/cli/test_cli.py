@@ -7,15 +7,14 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from demur.conversation import Conversation
     from demur.verdict import Verdict
 
     Demur = Callable[..., tuple[int, str, str]]
@@ -522,10 +521,10 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
 
     judge = Analyzer._judge
 
-    def interrupted(self: Analyzer, conversations: Sequence[Conversation]) -> list[Verdict]:
-        if conversations[0].row_id:
+    def interrupted(self: Analyzer, window: Any) -> list[Verdict]:
+        if window.conversations[0].row_id:
             raise KeyboardInterrupt
-        return judge(self, conversations)
+        return judge(self, window)
 
     monkeypatch.setattr(run, "CHUNK", 2)
     words = ("audit", source, "--weights", tiny_weights)

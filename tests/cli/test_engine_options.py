@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,10 +11,9 @@ from demur.model.runtime import building, makers, parity
 from tests.few_texts import FEW_TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from demur.conversation import Conversation
     from demur.verdict import Verdict
 
     Demur = Callable[..., tuple[int, str, str]]
@@ -80,10 +79,10 @@ def test_a_resumed_audit_goes_on_with_its_engine(
 
     judge = Analyzer._judge
 
-    def interrupted(self: Analyzer, conversations: Sequence[Conversation]) -> list[Verdict]:
-        if conversations[0].row_id:
+    def interrupted(self: Analyzer, window: Any) -> list[Verdict]:
+        if window.conversations[0].row_id:
             raise KeyboardInterrupt
-        return judge(self, conversations)
+        return judge(self, window)
 
     monkeypatch.setattr(run, "CHUNK", 2)
     words = ("audit", source, "--weights", tiny_weights, "--out", tmp_path / "audit")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demur.conversation import Conversation, Turn
-from demur.data.rendering import ELLIPSIS, MAX_TOKENS, Renderer, plain_text
+from demur.data.rendering import ELLIPSIS, MAX_TOKENS, Renderer, plain_text, windowed
 from demur.data.shapes import parse_text
 from demur.model.encoders import Encoder
 
@@ -221,6 +221,21 @@ def test_many_conversations_come_back_in_order(tokenizer: Tokenizer) -> None:
     texts = Renderer(tokenizer).texts(conversations)
     assert [text.split("<|assistant|>")[0] for text in texts] == [f"<|user|>{i}" for i in range(30)]
     assert Renderer(tokenizer).texts([]) == []
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_tokens_are_those_of_the_texts(tokenizer: Tokenizer, alphabet: str) -> None:
+    """Of conversations that fit, and of those that are cut."""
+    rng = random.Random(7)
+    conversations = [
+        Conversation.of(words(n, rng, ALPHABETS[alphabet]), words(m, rng, ALPHABETS[alphabet]))
+        for n, m in [(1, 1), (3, 5), (40, 2), (2, 60), (80, 80)]
+    ]
+    renderer = Renderer(tokenizer, max_tokens=96)
+    expected = windowed(renderer.texts(conversations), tokenizer=tokenizer, max_tokens=96)
+    assert renderer.tokens(conversations) == expected
+    assert max(map(len, expected)) <= 96
+    assert renderer.tokens([]) == []
 
 
 def test_a_window_with_no_room_for_both_sides_is_refused(tokenizer: Tokenizer) -> None:

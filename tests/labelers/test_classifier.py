@@ -107,7 +107,7 @@ def test_verdicts_come_in_order(analyzer: Analyzer) -> None:
 
 
 def test_conversations_are_read_as_they_are_needed(analyzer: Analyzer) -> None:
-    """The first verdict comes after the first window of 512, not after the last conversation."""
+    """The first verdict comes after two windows of 512, one judged and one tokenised, not after the last of all."""
     read = 0
 
     def endless() -> Any:
@@ -117,7 +117,7 @@ def test_conversations_are_read_as_they_are_needed(analyzer: Analyzer) -> None:
             yield REFUSAL
 
     next(analyzer.label(endless()))
-    assert read == 512
+    assert read == 1_024
 
 
 def test_strings_and_conversations_are_one(analyzer: Analyzer) -> None:

@@ -12,8 +12,6 @@ from demur.model.first_look import FirstLook, fit_first_look, judged_in_looks
 from demur.model.runtime import Probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
 FIRST = FirstLook(64, 0.1)
@@ -38,39 +36,31 @@ class Reader:
         return Probabilities(refusal, refusal / 2, np.stack([refusal, 1 - refusal], axis=1))
 
 
-def shortened_to(tokens: list[list[int]]) -> tuple[list[int], Callable[[Sequence[int]], list[list[int]]]]:
-    """Return a list that fills with the places that are looked at, and what shortens by cutting off the end."""
-    asked: list[int] = []
-
-    def shortened(places: Sequence[int]) -> list[list[int]]:
-        asked.extend(places)
-        return [tokens[place][: FIRST.tokens] for place in places]
-
-    return asked, shortened
-
-
-def test_only_longer_texts_are_looked_at_and_only_clear_answers_are_settled() -> None:
-    """An answer of less than two windows, a long one, a long refusal that shows at once, and one that comes late."""
+def test_only_clear_answers_are_settled() -> None:
+    """An answer with no first look, one with, a refusal that shows at once, and one that comes late."""
     early = [ANSWER] * 10 + [REFUSAL] + [ANSWER] * 189
     tokens = [[ANSWER] * 127, [ANSWER] * 128, early, [ANSWER] * 199 + [REFUSAL]]
-    asked, shortened = shortened_to(tokens)
+    shortened = {place: tokens[place][:64] for place in (1, 2, 3)}
     engine = Reader()
     found = judged_in_looks(tokens, shortened, engine, FIRST)
-    assert asked == [1, 2, 3]
     assert found.refusal.tolist() == [0.05, 0.05, 0.9, 0.05]  # what comes late is what a first look can miss
     assert found.partial.tolist() == [0.025, 0.025, 0.45, 0.025]
     assert found.kinds[:, 0].tolist() == found.refusal.tolist()
-    assert engine.n_read == 127 + 3 * 64 + 200  # the short one, three first looks, and the early refusal in full
+    assert engine.n_read == 127 + 3 * 64 + 200  # the one without, three first looks, and the early refusal in full
 
 
 def test_nothing_to_look_at_twice_is_read_once() -> None:
-    """Short texts, and no text at all."""
-    asked, shortened = shortened_to([])
+    """No first look, and no text at all."""
     engine = Reader()
-    found = judged_in_looks([[ANSWER] * 64, [REFUSAL]], shortened, engine, FIRST)
-    assert (asked, found.refusal.tolist(), engine.n_read) == ([], [0.05, 0.9], 65)
-    nothing = judged_in_looks([], shortened, engine, FIRST)
-    assert nothing.kinds.shape == (0, 2)
+    found = judged_in_looks([[ANSWER] * 64, [REFUSAL]], {}, engine, FIRST)
+    assert (found.refusal.tolist(), engine.n_read) == ([0.05, 0.9], 65)
+    assert judged_in_looks([], {}, engine, FIRST).kinds.shape == (0, 2)
+
+
+@pytest.mark.parametrize(("n_tokens", "is_worth"), [(64, False), (127, False), (128, True), (512, True)])
+def test_texts_of_two_windows_get_a_first_look(n_tokens: int, is_worth: bool) -> None:
+    """A look in vain at a shorter one would cost more than half of its reading."""
+    assert FIRST.is_worth(n_tokens) is is_worth
 
 
 def fitted(lengths: list[int], refusal: list[float], looks: dict[int, list[float]], n: int = 20) -> FirstLook | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation, Turn
 
-__all__ = ["ELLIPSIS", "MAX_TOKENS", "MIN_TOKENS", "Renderer", "plain_text"]
+__all__ = ["ELLIPSIS", "MAX_TOKENS", "MIN_TOKENS", "Renderer", "plain_text", "windowed"]
 
 ELLIPSIS = "<|...|>"
 MAX_TOKENS = 512
@@ -46,6 +46,15 @@ def plain_text(conversation: Conversation) -> str:
     """Join all turns in the field's role-token format, with nothing left out."""
     parts = _split(conversation)
     return parts.context + parts.request + parts.reply
+
+
+def windowed(texts: Sequence[str], *, tokenizer: Tokenizer, max_tokens: int) -> list[list[int]]:
+    """Tokenise texts; of one beyond the window the end is cut off, but for [SEP], which closes the window too."""
+    return [_closed(encoding.ids, max_tokens) for encoding in tokenizer.encode_batch(list(texts))]
+
+
+def _closed(ids: list[int], max_tokens: int) -> list[int]:
+    return ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]]
 
 
 def _split(conversation: Conversation) -> _Parts:
@@ -86,6 +95,7 @@ class Renderer:
             message = f"max_tokens={max_tokens} leaves no room for request and reply; give at least {MIN_TOKENS}"
             raise ValueError(message)
         self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
         self._budget = max_tokens - _SPECIAL_TOKENS
         self._n_ellipsis = len(tokenizer.encode(ELLIPSIS, add_special_tokens=False).ids)
 
@@ -98,6 +108,22 @@ class Renderer:
             text if len(encoding.ids) <= self._budget else self._fit(part)
             for text, part, encoding in zip(texts, parts, encodings, strict=True)
         ]
+
+    def tokens(self, conversations: Sequence[Conversation]) -> list[list[int]]:
+        """Return the ids of each conversation's text, special tokens included, at most `max_tokens` of them.
+
+        It is what `windowed` makes of `texts`, but texts that fit, as most do, are tokenised once and not twice.
+        """
+        parts = [_shortened(_split(conversation)) for conversation in conversations]
+        whole = [part.context + part.request + part.reply for part in parts]
+        found = [encoding.ids for encoding in self._tokenizer.encode_batch(whole)]
+        longer = [place for place, ids in enumerate(found) if len(ids) > self._max_tokens]
+        fitted = windowed(
+            [self._fit(parts[place]) for place in longer], tokenizer=self._tokenizer, max_tokens=self._max_tokens
+        )
+        for place, ids in zip(longer, fitted, strict=True):
+            found[place] = ids
+        return found
 
     def _encode(self, texts: list[str]) -> list[Encoding]:
         return self._tokenizer.encode_batch(texts, add_special_tokens=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
 from demur.model.engine_names import EngineName
 from demur.model.first_look import judged_in_looks
-from demur.model.runtime import Engine, TorchEngine, infer, windowed
+from demur.model.runtime import Engine, TorchEngine, judged
 from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
 from demur.stats.conformal import DEFAULT_COVERAGE, CategorySets, require_coverage
@@ -22,10 +23,9 @@ from demur.taxonomy import Taxonomy
 from demur.verdict import Policy, Thresholds, Verdict, decide
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from demur.conversation import Conversation
-    from demur.model.runtime import Probabilities
     from demur.stats.conformal import Coverage
 
 __all__ = ["Analyzer"]
@@ -35,6 +35,23 @@ __all__ = ["Analyzer"]
 _EVIDENCE_TOKENS = 96
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Hold conversations that are judged together, tokenised.
+
+    Attributes:
+        conversations: All of them.
+        places: Which of them have a reply to judge.
+        tokens: Ids of those, special tokens included.
+        shortened: Ids of those that get a first look, in the first window, by their place among `tokens`.
+    """
+
+    conversations: Sequence[Conversation]
+    places: Sequence[int]
+    tokens: Sequence[Sequence[int]]
+    shortened: Mapping[int, Sequence[int]]
 
 
 class Analyzer:
@@ -72,11 +89,12 @@ class Analyzer:
         """
         self._manifest = weights.manifest
         self._encoder = weights.encoder
-        self._tokenizer = weights.tokenizer
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
         self._first = weights.manifest.first_look if first_look else None
+        first_tokens = weights.manifest.max_tokens if self._first is None else self._first.tokens
+        self._first_renderer = Renderer(weights.tokenizer, max_tokens=first_tokens)
         brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
         self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
@@ -177,40 +195,39 @@ class Analyzer:
         return self._verdicts(as_conversations(conversations))
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
-        while window := list(itertools.islice(conversations, _WINDOW)):
-            yield from self._judge(window)
+        # While a window is judged, the next one is tokenised: both let go of Python's lock.
+        with ThreadPoolExecutor(1) as pool:
+            ahead: Future[_Window] | None = None
+            while some := list(itertools.islice(conversations, _WINDOW)):
+                ready, ahead = ahead, pool.submit(self._tokenised, some)
+                if ready is not None:
+                    yield from self._judge(ready.result())
+            if ahead is not None:
+                yield from self._judge(ahead.result())
 
-    def _judge(self, conversations: Sequence[Conversation]) -> list[Verdict]:
-        verdicts = [Verdict.unscored("empty_reply")] * len(conversations)
-        present = [i for i, conversation in enumerate(conversations) if conversation.reply.strip()]
-        if not present:
+    def _tokenised(self, conversations: Sequence[Conversation]) -> _Window:
+        places = [place for place, conversation in enumerate(conversations) if conversation.reply.strip()]
+        tokens = self._renderer.tokens([conversations[place] for place in places])
+        first = self._first
+        longer = [] if first is None else [i for i, ids in enumerate(tokens) if first.is_worth(len(ids))]
+        shortened = self._first_renderer.tokens([conversations[places[i]] for i in longer])
+        return _Window(conversations, places, tokens, dict(zip(longer, shortened, strict=True)))
+
+    def _judge(self, window: _Window) -> list[Verdict]:
+        verdicts = [Verdict.unscored("empty_reply")] * len(window.conversations)
+        if not window.places:
             return verdicts
-        found = self._look([conversations[i] for i in present])
+        if self._first is None:
+            found = judged(window.tokens, self._engine)
+        else:
+            found = judged_in_looks(window.tokens, window.shortened, self._engine, self._first)
         least = None if self.category_sets is None else self.category_sets.least
-        for i, refusal, partial, kinds in zip(present, found.refusal, found.partial, found.kinds, strict=True):
+        for i, refusal, partial, kinds in zip(window.places, found.refusal, found.partial, found.kinds, strict=True):
             verdicts[i] = decide(
                 refusal, partial, kinds,
                 taxonomy=self.taxonomy, thresholds=self.thresholds, policy=self.policy, least=least,
             )  # fmt: skip
-        return self._explained(conversations, verdicts) if self._with_evidence else verdicts
-
-    def _look(self, conversations: Sequence[Conversation]) -> Probabilities:
-        first = self._first
-        if first is None:
-            return self._infer(conversations, self._renderer)
-        texts = self._renderer.texts(conversations)
-        renderer = Renderer(self._tokenizer, max_tokens=first.tokens)
-
-        def shortened(places: Sequence[int]) -> list[list[int]]:
-            short = renderer.texts([conversations[i] for i in places])
-            return windowed(short, tokenizer=self._tokenizer, max_tokens=first.tokens)
-
-        tokens = windowed(texts, tokenizer=self._tokenizer, max_tokens=self._manifest.max_tokens)
-        return judged_in_looks(tokens, shortened, self._engine, first)
-
-    def _infer(self, conversations: Sequence[Conversation], renderer: Renderer) -> Probabilities:
-        texts = renderer.texts(conversations)
-        return infer(texts, tokenizer=self._tokenizer, engine=self._engine, max_tokens=self._manifest.max_tokens)
+        return self._explained(window.conversations, verdicts) if self._with_evidence else verdicts
 
     def _explained(self, conversations: Sequence[Conversation], verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Give each reply that refuses, whether or not it counts, its evidence."""
@@ -218,7 +235,7 @@ class Analyzer:
         found = evidence_of(
             [conversations[i] for i in refusals],
             [verdicts[i].refusal_probability for i in refusals],
-            lambda reduced: self._infer(reduced, self._brief_renderer).refusal.tolist(),
+            lambda reduced: judged(self._brief_renderer.tokens(reduced), self._engine).refusal.tolist(),
         )
         explained = list(verdicts)
         for i, evidence in zip(refusals, found, strict=True):

@@ -13,7 +13,7 @@ from demur.documents import CLOSED
 from demur.model.runtime import Probabilities, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,27 +52,27 @@ class FirstLook:
     tokens: Annotated[int, Field(ge=MIN_TOKENS, lt=MAX_TOKENS, strict=True)]
     below: Annotated[float, Field(gt=0, lt=1)]
 
+    def is_worth(self, n_tokens: int) -> bool:
+        """Tell whether a text of so many tokens gets a first look."""
+        return n_tokens >= _WORTH * self.tokens
+
 
 def judged_in_looks(
-    tokens: Sequence[Sequence[int]],
-    shortened: Callable[[Sequence[int]], Sequence[Sequence[int]]],
-    engine: Engine,
-    first: FirstLook,
+    tokens: Sequence[Sequence[int]], shortened: Mapping[int, Sequence[int]], engine: Engine, first: FirstLook
 ) -> Probabilities:
-    """Judge texts, the longer ones at a first look where that settles them; in input order.
+    """Judge texts, some of them at a first look where that settles them; in input order.
 
     Args:
         tokens: Ids of each text, special tokens included.
-        shortened: Gives the ids of the texts at the given places, rendered into the first window.
+        shortened: Ids of the texts that get a first look, rendered into the first window, by their places.
         engine: Runs both looks.
         first: Which texts are settled.
     """
     refusal, partial = np.empty(len(tokens)), np.empty(len(tokens))
     kinds = np.empty((len(tokens), engine.n_categories))
-    longer = [place for place, ids in enumerate(tokens) if len(ids) >= _WORTH * first.tokens]
-    looked = judged(shortened(longer), engine)
+    looked = judged(list(shortened.values()), engine)
     is_settled = looked.refusal < first.below
-    settled = np.array(longer, dtype=np.intp)[is_settled]
+    settled = np.array(list(shortened), dtype=np.intp)[is_settled]
     refusal[settled], partial[settled] = looked.refusal[is_settled], looked.partial[is_settled]
     kinds[settled] = looked.kinds[is_settled]
     rest = np.setdiff1d(np.arange(len(tokens)), settled)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from demur.data.rendering import MAX_TOKENS
+from demur.data.rendering import MAX_TOKENS, windowed
 from demur.model.calibration import fit_further, fit_platt, fit_temperature, fit_threshold
 from demur.model.first_look import fit_first_look
-from demur.model.runtime import TorchEngine, infer, judged, windowed
+from demur.model.runtime import TorchEngine, infer, judged
 from demur.model.training import held_out_logits
 from demur.verdict import Thresholds
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from demur.model.runtime import Probabilities, TorchEngine, judged, windowed
+from demur.data.rendering import windowed
+from demur.model.runtime import Probabilities, TorchEngine, judged
 from demur.model.runtime.building import built
 from demur.model.runtime.graph import export_graph
 from demur.model.runtime.makers import MAKERS

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from demur.data.rendering import windowed
 from demur.model.encoders import Encoder
-from demur.model.runtime import Probabilities, windowed
+from demur.model.runtime import Probabilities
 from demur.model.runtime.drawing import draw
 from demur.model.runtime.parity import FrozenTexts, Parity, frozen_texts, write_frozen_texts
 from demur.verdict import Thresholds

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from demur.data.rendering import windowed
 from demur.model.runtime.answers import Probabilities
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from demur.model.runtime.answers import Engine
 
-__all__ = ["infer", "judged", "length_batches", "padded", "windowed"]
+__all__ = ["infer", "judged", "length_batches", "padded"]
 
 # Padded tokens a batch: enough rows to share a pass over the weights, few enough to pad little.
 _TOKEN_BUDGET = 2_048
@@ -26,12 +27,6 @@ _TOKEN_BUDGET = 2_048
 def infer(texts: Sequence[str], *, tokenizer: Tokenizer, engine: Engine, max_tokens: int) -> Probabilities:
     """Judge texts and return their probabilities in input order; a text beyond the window loses its end."""
     return judged(windowed(texts, tokenizer=tokenizer, max_tokens=max_tokens), engine)
-
-
-def windowed(texts: Sequence[str], *, tokenizer: Tokenizer, max_tokens: int) -> list[list[int]]:
-    """Tokenise texts; of one beyond the window the end is cut off, but for [SEP], which closes the window too."""
-    tokens = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
-    return [ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]] for ids in tokens]
 
 
 def judged(tokens: Sequence[Sequence[int]], engine: Engine, *, budget: int = _TOKEN_BUDGET) -> Probabilities:

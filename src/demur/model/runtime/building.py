@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from demur.data.rendering import windowed
 from demur.errors import EngineError
 from demur.model.runtime.answers import Probabilities
-from demur.model.runtime.batching import judged, windowed
+from demur.model.runtime.batching import judged
 from demur.model.runtime.cache import build, cached, digest
 from demur.model.runtime.graph import export_graph
 from demur.model.runtime.makers import CAREFUL, opened
