@@ -54,8 +54,8 @@ def other(
 ) -> Callable[..., Path]:
     """Return what trains for one epoch of the same seed, under settings of its own."""
 
-    def run(**settings: Any) -> Path:
-        changed = replace(recipe, settings=replace(recipe.settings, **settings))
+    def run(*, held_out_seed: int | None = None, **settings: Any) -> Path:
+        changed = replace(recipe, held_out_seed=held_out_seed, settings=replace(recipe.settings, **settings))
         out = tmp_path / f"other{len(list(tmp_path.iterdir()))}"
         encoder = Encoder.find(str(tiny_encoder))
         train_recipe(changed, out, folders=[labelled_file.parent], taxonomy=taxonomy, encoder=encoder)
@@ -176,6 +176,18 @@ def test_the_calibration_of_before_does_not_shift_the_mean(
     mean(tiny_weights, tmp_path / "warm")
     one, two = (raw(each, taxonomy).state_dict() for each in (tiny_weights, tmp_path / "mean"))
     torch.testing.assert_close(two, one, rtol=1e-3, atol=1e-3)
+
+
+def test_trainings_of_several_seeds_are_averaged_where_they_hold_out_the_same_rows(
+    mean: Callable[..., Manifest], other: Callable[..., Path], recipe: Recipe, tiny_weights: Path
+) -> None:
+    """One held out by its own seed, 66, the other by what its recipe says; the mean says so, too."""
+    second = other(seed=5, held_out_seed=recipe.settings.seed)
+    before = [Manifest.load(each) for each in (tiny_weights, second)]
+    assert [manifest.training["settings"]["seed"] for manifest in before] == [66, 5]
+    manifest = mean(tiny_weights, second, recipe=replace(recipe, held_out_seed=66))
+    assert manifest.held_out_seed == 66
+    assert len({manifest.training["rows"]["tuning"] for manifest in [*before, manifest]}) == 1
 
 
 @pytest.mark.parametrize(

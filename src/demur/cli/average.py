@@ -14,7 +14,8 @@ __all__ = ["average"]
 
 def average(
     weights: Annotated[
-        list[Path], typer.Argument(help="Weights folders of one encoder, taxonomy, window and seed; two or more.")
+        list[Path],
+        typer.Argument(help="Weights folders of one encoder, taxonomy, window and held-out rows; two or more."),
     ],
     recipe: Annotated[
         str, typer.Option(help="Recipe (a YAML file, or `shipped`) whose held-out rows calibrate and measure the mean.")

@@ -79,7 +79,7 @@ def average(
         "recipe": recipe.record,
         "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
         # A training that goes on from the mean must not meet these prompts either.
-        "held_out_seed": recipe.settings.seed,
+        "held_out_seed": recipe.parting_seed,
     }
     return finished(
         tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=found,
@@ -105,11 +105,11 @@ def _short(value: object) -> str:
 def _require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
     """Refuse weights that were trained on rows which are to measure them, or are read through another window."""
     settings = recipe.settings
-    if manifest.held_out_seed != settings.seed:
+    if manifest.held_out_seed != recipe.parting_seed:
         held_out = "no known seed" if manifest.held_out_seed is None else f"seed {manifest.held_out_seed}"
         message = (
             f"the training of {str(folder)!r} held out prompts by {held_out}, and recipe {recipe.name!r} does by seed "
-            f"{settings.seed}: it was trained on rows that are to calibrate and measure it; give trainings and a "
+            f"{recipe.parting_seed}: it was trained on rows that are to calibrate and measure it; give trainings and a "
             "recipe of one seed"
         )
         raise WeightsError(message)

@@ -56,5 +56,5 @@ def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> di
             "files": before.training.get("files", {}),
             "from_weights": before.training.get("from_weights"),
         },
-        "held_out_seed": lesson.recipe.settings.seed if seed is None else seed,
+        "held_out_seed": lesson.recipe.parting_seed if seed is None else seed,
     }

@@ -63,7 +63,7 @@ class Lesson:
             SourceError: A file is missing or cannot be read.
         """
         mixture = mix(recipe, taxonomy, folders=folders)
-        seed = recipe.settings.seed if held_out_seed is None else held_out_seed
+        seed = recipe.parting_seed if held_out_seed is None else held_out_seed
         parts = partition(mixture.rows, avoid=mixture.avoided, seed=seed, enough=enough)
         training = harder([row for row in parts.training if row.weight > 0], recipe.hard_negative_weight, taxonomy)
         seen = Partition(

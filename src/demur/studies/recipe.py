@@ -72,6 +72,8 @@ class Recipe:
         balance: How rare kinds are weighted up.
         hard_negative_weight: Factor of the weight of replies that comply, and that the keyword list calls refusals.
         share: Share of each source's rows that is read, for a quick look; drawn as `sample` draws.
+        held_out_seed: Draws the prompts that are held out, where not the seed of the settings does: trainings of
+            several seeds that are to be averaged hold out the same ones.
         settings: How the network is fitted.
     """
 
@@ -81,6 +83,7 @@ class Recipe:
     balance: Balance = Balance()
     hard_negative_weight: _Factor = 1.0
     share: _Share = 1.0
+    held_out_seed: Annotated[int, Field(ge=0, strict=True)] | None = None
     settings: TrainingSettings = field(default_factory=TrainingSettings)
 
     @classmethod
@@ -118,6 +121,11 @@ class Recipe:
         """Return the whole content, defaults written out, ready for `json.dumps`."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return content
+
+    @property
+    def parting_seed(self) -> int:
+        """Return the seed that draws the held-out prompts."""
+        return self.settings.seed if self.held_out_seed is None else self.held_out_seed
 
     @property
     def record(self) -> dict[str, Any]:

@@ -184,6 +184,7 @@ def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
     parts = lesson.parts
     return {
         "settings": asdict(lesson.recipe.settings),
+        "held_out_seed": lesson.recipe.parting_seed,
         "files": _digests(lesson.mixture.files),
         "avoided_files": _digests(lesson.mixture.avoided_files),
         "texts": _digests(lesson.mixture.text_files),
