@@ -15,16 +15,10 @@ def spread(**mass: float) -> list[float]:
     return [mass.get(key, 0.0) for key in TAXONOMY.keys]
 
 
-def test_the_main_kind_lies_in_the_most_probable_group() -> None:
-    """A refusal spread over one group is not named after a single kind of the other."""
-    # should_not: .3 + .3 = .6; cannot: .4, the single most probable kind.
+def test_the_most_probable_kind_is_the_main_one() -> None:
+    """Its group comes with it, also where the other group has more mass in sum: .3 + .3 against .4."""
     probabilities = spread(privacy=0.3, nsfw_content=0.3, skill_level=0.4)
-    assert main_kind(probabilities, TAXONOMY) == ("privacy", "should_not")
-
-
-def test_the_most_probable_kind_wins_inside_its_group() -> None:
-    """The group decides first, the kind second."""
-    assert main_kind(spread(privacy=0.1, skill_level=0.3, unknowable=0.6), TAXONOMY) == ("unknowable", "cannot")
+    assert main_kind(probabilities, TAXONOMY) == ("skill_level", "cannot")
 
 
 def test_of_equal_kinds_the_first_in_taxonomy_order_is_named() -> None:
@@ -67,15 +61,6 @@ def test_from_nothing_on_a_set_is_all_kinds() -> None:
 def test_a_set_is_never_empty() -> None:
     """Where no kind is probable enough, it is the main one."""
     assert kind_set(spread(privacy=0.5, skill_level=0.3), TAXONOMY, least=0.9) == (("privacy",), ("should_not",))
-
-
-def test_a_set_never_speaks_against_the_kind_beside_it() -> None:
-    """should_not is the more probable group with .6, skill_level the more probable kind: nothing is determined."""
-    probabilities = spread(privacy=0.3, nsfw_content=0.3, skill_level=0.4)
-    kinds, groups = kind_set(probabilities, TAXONOMY, least=0.35)
-    assert kinds == ("skill_level", "privacy")
-    assert groups == ("cannot", "should_not")
-    assert main_kind(probabilities, TAXONOMY)[0] in kinds
 
 
 def test_a_set_of_another_taxonomy_is_refused() -> None:

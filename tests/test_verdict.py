@@ -51,7 +51,7 @@ def test_decide_names_the_kind_as_main_kind_does() -> None:
 
 def test_further_kinds_stand_most_probable_first_without_the_main_one() -> None:
     """Other reasons of the reply are kept, of either group."""
-    verdict = verdict_on(0.9, further=0.25, privacy=0.3, nsfw_content=0.25, skill_level=0.4)
+    verdict = verdict_on(0.9, further=0.25, privacy=0.4, nsfw_content=0.25, skill_level=0.3)
     assert verdict.further == ("skill_level", "nsfw_content")
 
 

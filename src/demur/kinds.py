@@ -19,10 +19,9 @@ RESOLUTIONS: tuple[Resolution, ...] = ("kind", "group", "undetermined")
 
 
 def main_kind(probabilities: Sequence[float], taxonomy: Taxonomy) -> tuple[str, str]:
-    """Name the main kind and its group: the most probable member of the most probable group.
+    """Name the main kind, the most probable one, and its group; of equals, the first in taxonomy order.
 
-    With P(group) = Σ P(kind) over its members: a refusal whose mass is spread over one group is not named after a
-    single kind of the other. Of equals, the first in taxonomy order.
+    The most probable kind of the group with most mass is seldom another one, and then seldom the right one.
 
     Args:
         probabilities: P(kind | the reply refuses), one for each category in taxonomy order.
@@ -35,9 +34,8 @@ def main_kind(probabilities: Sequence[float], taxonomy: Taxonomy) -> tuple[str, 
         message = f"{len(probabilities)} category probabilities; the taxonomy has {len(taxonomy)} kinds, give one each"
         raise ValueError(message)
     by_kind = dict(zip(taxonomy.keys, probabilities, strict=True))
-    by_group = {group.key: sum(by_kind[key] for key in taxonomy.members(group.key)) for group in taxonomy.groups}
-    group = max(by_group, key=by_group.__getitem__)
-    return max(taxonomy.members(group), key=by_kind.__getitem__), group
+    main = max(by_kind, key=by_kind.__getitem__)
+    return main, taxonomy.group_of(main)
 
 
 def kind_set(
@@ -45,9 +43,8 @@ def kind_set(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the kinds that a refusal may be, and the groups that these are of, most probable first.
 
-    {k: P(k) >= least}, and the main kind whatever its probability: a set is never empty and never speaks against the
-    kind that is named beside it. A larger set holds the true kind no less often, so what is stated of {k: P(k) >=
-    least} is true of it too.
+    {k: P(k) >= least}, and the main kind whatever its probability: a set is never empty. A larger set holds the true
+    kind no less often, so what is stated of {k: P(k) >= least} is true of it too.
 
     Args:
         probabilities: P(kind | the reply refuses), one for each category in taxonomy order.

@@ -11,7 +11,7 @@ import torch
 from demur.conversation import Conversation
 from demur.errors import OutputError, WeightsError
 from demur.labelers.classifier import Analyzer
-from demur.model.averaging import averaged, uncalibrated
+from demur.model.averaging import averaged, reduced, uncalibrated
 from demur.model.beginning import Beginning
 from demur.model.encoders import Encoder
 from demur.model.network import Logits, RefusalNetwork
@@ -117,6 +117,26 @@ def test_the_mean_of_two_is_that_of_their_layers_and_heads(
     for name, tensor in both.items():
         torch.testing.assert_close(tensor, (one[name] + two[name]) / 2, rtol=1e-3, atol=1e-3)
     assert Beginning.load(tmp_path / "mean").rank == (10 if settings["rank"] else 0)
+
+
+def test_a_lower_rank_keeps_what_holds_most_of_the_mean(
+    mean: Callable[..., Manifest], tiny_weights: Path, taxonomy: Taxonomy, tmp_path: Path
+) -> None:
+    """Of twice the same adapters, their own rank of 4 keeps all; rank 2 keeps the two largest singular values."""
+    mean(tiny_weights, tiny_weights, rank=4)
+    manifest = Manifest.load(tmp_path / "mean")
+    assert (Beginning.load(tmp_path / "mean").rank, manifest.training["rank"]) == (4, 4)
+    one, same = (raw(each, taxonomy).state_dict() for each in (tiny_weights, tmp_path / "mean"))
+    for name, tensor in same.items():
+        torch.testing.assert_close(tensor, one[name], rtol=1e-3, atol=1e-3)
+    tensors = read_tensors(tmp_path / "mean", manifest)
+    less = reduced(tensors, 2)
+    up = next(name for name in tensors if name.endswith(".up"))
+    down = up.removesuffix("up") + "down"
+    whole, kept = (each[up].float() @ each[down].float() for each in (tensors, less))
+    singular = torch.linalg.svdvals(whole)
+    torch.testing.assert_close(torch.linalg.svdvals(kept)[:2], singular[:2], rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(torch.linalg.matrix_norm(whole - kept), singular[2:].norm(), rtol=2e-2, atol=1e-3)
 
 
 def test_the_mean_loads_judges_and_says_what_it_is_made_of(

@@ -124,9 +124,9 @@ def test_the_head_is_measured_on_refusals_in_truth() -> None:
 
 def test_probabilities_name_the_kind_whatever_the_gate_says() -> None:
     """The head's own quality does not depend on the gate's."""
-    missed = with_mass(Verdict("none", 0.4), privacy=0.3, nsfw_content=0.3, skill_level=0.4)
+    missed = with_mass(Verdict("none", 0.4), privacy=0.4, nsfw_content=0.3, skill_level=0.3)
     evaluation = evaluated([ROWS[0]], (missed,))
-    assert evaluation.head.accuracy.value == 1.0  # should_not .6 over cannot .4, privacy first in it
+    assert evaluation.head.accuracy.value == 1.0
     assert evaluation.end_to_end.value == 0.0
 
 

@@ -21,6 +21,9 @@ def average(
         str, typer.Option(help="Recipe (a YAML file, or `shipped`) whose held-out rows calibrate and measure the mean.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for the averaged weights.")],
+    rank: Annotated[
+        int | None, typer.Option(min=1, help="Rank to keep of the adapters; the sum of the trainings' by default.")
+    ] = None,
     data: DataFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
@@ -33,7 +36,7 @@ def average(
 
     manifest = average_weights(
         weights, out, recipe=Recipe.load(recipe), folders_of_data=folders_for(recipe, data),
-        taxonomy=Taxonomy.load(taxonomy), encoder=encoder,
+        taxonomy=Taxonomy.load(taxonomy), encoder=encoder, rank=rank,
     )  # fmt: skip
     rows = manifest.training["rows"]
     print(

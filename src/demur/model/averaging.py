@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-__all__ = ["averaged", "is_low_rank", "uncalibrated"]
+__all__ = ["averaged", "is_low_rank", "reduced", "uncalibrated"]
 
 _FITTED = ("gate", "partial", "kinds")
 
@@ -92,4 +92,28 @@ def averaged(trainings: Sequence[Mapping[str, Tensor]], scales: Sequence[float])
         else:
             mean = torch.stack(each).mean(dim=0)
         found[name] = (mean.half() if name.startswith("encoder.") else mean).contiguous()
+    return found
+
+
+@torch.no_grad()
+def reduced(tensors: Mapping[str, Tensor], rank: int) -> dict[str, Tensor]:
+    """Return tensors whose low-rank updates are of a rank at most: the nearest ones of it (Eckart and Young 1936).
+
+    B A is never made whole: with B = Q R and Aᵀ = Q' R', its singular values are those of R R'ᵀ.
+
+    Args:
+        tensors: Trained tensors, by name, of low rank; others stay as they are.
+        rank: The rank, at least 1.
+    """
+    found = dict(tensors)
+    for name in [name for name in tensors if name.endswith(".up")]:
+        down = f"{name.removesuffix('.up')}.down"
+        if tensors[down].shape[0] <= rank:
+            continue
+        left, of_left = torch.linalg.qr(tensors[name].float())
+        right, of_right = torch.linalg.qr(tensors[down].float().T)
+        u, singular, v = torch.linalg.svd(of_left @ of_right.T)
+        root = singular[:rank].sqrt()
+        found[name] = (left @ u[:, :rank] * root).to(tensors[name].dtype).contiguous()
+        found[down] = (root[:, None] * (v[:rank] @ right.T)).to(tensors[down].dtype).contiguous()
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
-from demur.model.averaging import averaged, is_low_rank, uncalibrated
+from demur.model.averaging import averaged, is_low_rank, reduced, uncalibrated
 from demur.model.weights import Manifest, encoder_of, read_tensors
 from demur.studies.finishing import finished, prepare
 from demur.studies.lesson import Lesson
@@ -39,6 +39,7 @@ def average(
     folders_of_data: Sequence[Path],
     taxonomy: Taxonomy,
     encoder: str | None = None,
+    rank: int | None = None,
 ) -> Manifest:
     """Average weights, calibrate and measure the mean on the rows that a recipe holds out, and write a weights folder.
 
@@ -53,6 +54,7 @@ def average(
         folders_of_data: Where the recipe's files are looked up, first to last.
         taxonomy: That of the weights.
         encoder: Where the encoder is, if not where the first manifest says; must be the same file.
+        rank: Rank that is kept of the mean's low-rank updates, 1 at least; None for all, the sum of the trainings'.
 
     Raises:
         WeightsError: A folder is damaged, or the weights do not go together or with the recipe; the message says why.
@@ -71,12 +73,15 @@ def average(
     trainings = [_trained(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True)]
     _require_one_form(folders, trainings)
     tensors = averaged(trainings, [manifest.low_rank_scale for manifest in manifests])
+    if rank is not None:
+        tensors = reduced(tensors, rank)
     prepare(out)
     lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data)
     tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
     training = {
         "averaged": [_record(manifest) for manifest in manifests],
         "recipe": recipe.record,
+        "rank": rank,
         "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
         # A training that goes on from the mean must not meet these prompts either.
         "held_out_seed": recipe.parting_seed,
