@@ -70,9 +70,9 @@ def fitted(lengths: list[int], refusal: list[float], looks: dict[int, list[float
 
 
 def test_the_threshold_keeps_its_distance_from_every_refusal() -> None:
-    """Half of the least first probability, .08, among what may count: the one at .3 counts under `broad`."""
+    """Three quarters of the least first probability, .08, among what may count: the one at .3 counts under `broad`."""
     first = fitted([300] * 4, [0.9, 0.3, 0.01, 0.02], {96: [0.5, 0.08, 0.01, 0.03]})
-    assert first == FirstLook(96, 0.04)
+    assert first == FirstLook(96, 0.06)
 
 
 def test_few_refusals_say_too_little() -> None:

@@ -31,7 +31,7 @@ _WORTH = 2
 # No verdict under any policy rests on a lower probability than this one by a policy's own threshold: `broad` halves it.
 _MAY_COUNT = 0.25
 # What the fit leaves between the least probable refusal that it saw and what it settles.
-_MARGIN = 0.5
+_MARGIN = 0.75
 # With fewer longer refusals to fit by, the least probable of them says too little.
 _FEWEST = 20
 _MOST = 0.1
