@@ -73,8 +73,9 @@ def require_right(out: Path, cases: list[str]) -> None:
 
 
 def start(tmp_path: Path, *words: str | Path) -> subprocess.Popen[str]:
-    """Run a command line in a process of its own."""
-    command = [sys.executable, "-c", "from demur.cli import main; main()", *map(str, words)]
+    """Run a command line in a process of its own, which hears Ctrl-C even where the tests run in the background."""
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from demur.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, words)]
     environment = {**os.environ, "DEMUR_CACHE": str(tmp_path / "answers.sqlite")}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
