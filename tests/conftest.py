@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import string
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,14 @@ import pytest
 from demur.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from demur.labelers.classifier import Analyzer
     from demur.model.training import TrainingSettings
     from demur.model.weights import Weights
     from tests.llm_server import LlmServer
+
+    Demur = Callable[..., tuple[int, str, str]]
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -268,3 +271,21 @@ def analyzer(loaded_weights: Weights) -> Analyzer:
     from demur.labelers.classifier import Analyzer
 
     return Analyzer(loaded_weights)
+
+
+@pytest.fixture
+def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Demur:
+    """Run a command line, with a cache of its own, and return exit code, standard output and standard error."""
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
+
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        from demur.cli import main
+
+        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        code = stopped.value.code
+        printed = capfd.readouterr()
+        return 0 if code is None else int(code), printed.out, printed.err
+
+    return run

@@ -1,31 +1,37 @@
-"""Run the command line as a shell would."""
+"""Stop audits where Ctrl-C would."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demur.cli import main
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    Demur = Callable[..., tuple[int, str, str]]
+    from demur.verdict import Verdict
 
 
 @pytest.fixture
-def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Demur:
-    """Run a command line and return exit code, standard output and standard error."""
+def interrupted_audits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """Return a context in which Ctrl-C stops audits after a chunk; chunks are of two rows there and behind it."""
+    from demur.labelers.classifier import Analyzer
+    from demur.studies import run
 
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        code = stopped.value.code
-        printed = capfd.readouterr()
-        return 0 if code is None else int(code), printed.out, printed.err
+    judge = Analyzer._judge
 
-    return run
+    def interrupted(self: Analyzer, window: Any) -> list[Verdict]:
+        if window.conversations[0].row_id:
+            raise KeyboardInterrupt
+        return judge(self, window)
+
+    @contextmanager
+    def stopping() -> Iterator[None]:
+        monkeypatch.setattr(run, "CHUNK", 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Analyzer, "_judge", interrupted)
+            yield
+
+    return stopping

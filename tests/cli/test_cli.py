@@ -7,17 +7,17 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from demur.verdict import Verdict
+    from contextlib import AbstractContextManager
 
     Demur = Callable[..., tuple[int, str, str]]
+    Interrupted = Callable[[], AbstractContextManager[None]]
 
 OUTPUTS = {"composition.json", "report.html", "report.md", "verdicts.parquet"}
 
@@ -513,23 +513,11 @@ def test_the_version_is_printed(demur: Demur) -> None:
 
 
 def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
-    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, interrupted_audits: Interrupted
 ) -> None:
     """Ctrl-C exits with 130, names `--resume`, and the resumed run ends as an uninterrupted one."""
-    from demur.labelers.classifier import Analyzer
-    from demur.studies import run
-
-    judge = Analyzer._judge
-
-    def interrupted(self: Analyzer, window: Any) -> list[Verdict]:
-        if window.conversations[0].row_id:
-            raise KeyboardInterrupt
-        return judge(self, window)
-
-    monkeypatch.setattr(run, "CHUNK", 2)
     words = ("audit", source, "--weights", tiny_weights)
-    with monkeypatch.context() as patch:
-        patch.setattr(Analyzer, "_judge", interrupted)
+    with interrupted_audits():
         code, _, errors = demur(*words, "--out", tmp_path / "stopped")
     assert code == 130
     assert "--resume" in errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,11 +12,11 @@ from tests.few_texts import FEW_TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from demur.verdict import Verdict
-
     Demur = Callable[..., tuple[int, str, str]]
+    Interrupted = Callable[[], AbstractContextManager[None]]
 
 REPLY = ("classify", "--prompt", "Please draw a lock for me.", "Sorry, I am unable to draw.")
 
@@ -71,23 +71,11 @@ def test_auto_builds_nothing_for_few_rows_and_exact_is_fp32(
 
 
 def test_a_resumed_audit_goes_on_with_its_engine(
-    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, interrupted_audits: Interrupted
 ) -> None:
     """Without `--engine`, `auto` would take another for these six rows; named, another is refused."""
-    from demur.labelers.classifier import Analyzer
-    from demur.studies import run
-
-    judge = Analyzer._judge
-
-    def interrupted(self: Analyzer, window: Any) -> list[Verdict]:
-        if window.conversations[0].row_id:
-            raise KeyboardInterrupt
-        return judge(self, window)
-
-    monkeypatch.setattr(run, "CHUNK", 2)
     words = ("audit", source, "--weights", tiny_weights, "--out", tmp_path / "audit")
-    with monkeypatch.context() as patch:
-        patch.setattr(Analyzer, "_judge", interrupted)
+    with interrupted_audits():
         assert demur(*words, "--engine", "torch-bf16")[0] == 130
     code, _, errors = demur(*words, "--resume", "--exact")
     assert (code, "engine" in errors) == (1, True), errors

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
-from demur.cli import main
 from tests.llm_server import KEY, UNUSABLE, USABLE, LlmServer, kind_of
+from tests.processes import start, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,22 +23,6 @@ if TYPE_CHECKING:
 N = 500
 PRICE = ("--price", "1,4")
 CONCURRENCY = 8
-
-
-@pytest.fixture
-def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Demur:
-    """Run a command line, with a cache of its own, and return exit code, standard output and standard error."""
-    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
-
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        code = stopped.value.code
-        printed = capfd.readouterr()
-        return 0 if code is None else int(code), printed.out, printed.err
-
-    return run
 
 
 def write_rows(path: Path, n: int = N, *, is_mixed: bool = True) -> list[str]:
@@ -70,22 +50,6 @@ def require_right(out: Path, cases: list[str]) -> None:
     for row, (case, verdict) in enumerate(zip(cases, verdicts, strict=True)):
         expected = ("unscored", None, UNUSABLE[case]) if case in UNUSABLE else ("full", kind_of(row), None)
         assert (verdict["verdict"], verdict["category"], verdict["unscored_reason"]) == expected
-
-
-def start(tmp_path: Path, *words: str | Path) -> subprocess.Popen[str]:
-    """Run a command line in a process of its own, which hears Ctrl-C even where the tests run in the background."""
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from demur.cli import main; main()"
-    command = [sys.executable, "-c", code, *map(str, words)]
-    environment = {**os.environ, "DEMUR_CACHE": str(tmp_path / "answers.sqlite")}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait, a minute at most."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "nothing happened for a minute"
-        time.sleep(0.005)
 
 
 def n_stored(tmp_path: Path, table: str) -> int:
@@ -128,7 +92,7 @@ def test_a_run_that_is_killed_goes_on_and_pays_for_no_answer_twice(
     cases, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out"
     words = judge_words(llm_server, tmp_path)
     with start(tmp_path, *words) as process:
-        wait_for(lambda: llm_server.n_paid >= 350)
+        wait_for(lambda: llm_server.n_paid >= 350, seconds=60)
         process.send_signal(signal.SIGKILL)
     before, n_kept, n_charged = llm_server.paid.copy(), n_stored(tmp_path, "answers"), n_stored(tmp_path, "charges")
     n_usable = sum(case not in UNUSABLE for case, _ in before)
@@ -154,7 +118,7 @@ def test_a_batch_that_is_waited_for_outlives_the_one_who_waits(
     llm_server.polls = 10**9
     words = (*judge_words(llm_server, tmp_path), "--batch", "--poll", "0.02")
     with start(tmp_path, *words) as process:
-        wait_for(lambda: any(batch["looks"] > 2 for batch in llm_server.batches.values()))
+        wait_for(lambda: any(batch["looks"] > 2 for batch in llm_server.batches.values()), seconds=60)
         process.send_signal(signal.SIGKILL)
     llm_server.polls = 1
     code, printed, errors = demur(*words, "--resume")
@@ -173,7 +137,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_paid_for(llm_server: LlmServer,
     llm_server.seconds = 0.02
     words = judge_words(llm_server, tmp_path)
     with start(tmp_path, *words) as process:
-        wait_for(lambda: llm_server.n_paid >= 40)
+        wait_for(lambda: llm_server.n_paid >= 40, seconds=60)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demur.cli import main
 from demur.data.labelled import read_labelled
 from demur.synthesis.plan import Plan
 from demur.synthesis.recipe import SynthesisRecipe
 from tests.llm_server import KEY, LlmServer
+from tests.processes import start, wait_for
 from tests.synthesis.bank import ALWAYS, GIVEN_UP, NEVER_KEPT, ONCE, PASSING, Bank
 
 if TYPE_CHECKING:
@@ -30,22 +26,6 @@ if TYPE_CHECKING:
 
 PRICE = ("--price", "1,4")
 CONCURRENCY = 8
-
-
-@pytest.fixture
-def demur(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Demur:
-    """Run a command line, with a cache of its own, and return exit code, standard output and standard error."""
-    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
-
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["demur", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        code = stopped.value.code
-        printed = capfd.readouterr()
-        return 0 if code is None else int(code), printed.out, printed.err
-
-    return run
 
 
 def opened_bank(server: LlmServer, recipe: str, taxonomy: Taxonomy, **options: Any) -> Bank:
@@ -88,21 +68,6 @@ def require_all_accounted_for(folder: Path, bank: Bank) -> dict[str, Any]:
     return report
 
 
-def start(tmp_path: Path, *words: str | Path) -> subprocess.Popen[str]:
-    """Run a command line in a process of its own."""
-    command = [sys.executable, "-c", "from demur.cli import main; main()", *map(str, words)]
-    environment = {**os.environ, "DEMUR_CACHE": str(tmp_path / "answers.sqlite")}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait, ten minutes at most: machines are busy."""
-    end = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < end, "nothing happened for ten minutes"
-        time.sleep(0.01)
-
-
 def test_sixteen_kinds_of_fifty_rows_survive_a_kill_with_every_reject_accounted_for(
     demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
 ) -> None:
@@ -111,7 +76,7 @@ def test_sixteen_kinds_of_fifty_rows_survive_a_kill_with_every_reject_accounted_
     assert {*PASSING, *ONCE, *ALWAYS, "plain"} == set(bank.cases.values())
     words = words_of("balanced", llm_server, tmp_path)
     with start(tmp_path, *words) as process:
-        wait_for(lambda: bank.paid.total() >= 700)
+        wait_for(lambda: bank.paid.total() >= 700, seconds=600)
         process.send_signal(signal.SIGKILL)
     before = bank.paid.copy()
     code, printed, errors = demur(*words, "--resume")

@@ -41,11 +41,14 @@ class _Parts:
     request: str
     reply: str
 
+    @property
+    def whole(self) -> str:
+        return self.context + self.request + self.reply
+
 
 def plain_text(conversation: Conversation) -> str:
     """Join all turns in the field's role-token format, with nothing left out."""
-    parts = _split(conversation)
-    return parts.context + parts.request + parts.reply
+    return _split(conversation).whole
 
 
 def windowed(texts: Sequence[str], *, tokenizer: Tokenizer, max_tokens: int) -> list[list[int]]:
@@ -102,7 +105,7 @@ class Renderer:
     def texts(self, conversations: Sequence[Conversation]) -> list[str]:
         """Return one text a conversation, each of at most `max_tokens` tokens."""
         parts = [_shortened(_split(conversation)) for conversation in conversations]
-        texts = [part.context + part.request + part.reply for part in parts]
+        texts = [part.whole for part in parts]
         encodings = self._encode(texts)
         return [
             text if len(encoding.ids) <= self._budget else self._fit(part)
@@ -115,8 +118,7 @@ class Renderer:
         It is what `windowed` makes of `texts`, but texts that fit, as most do, are tokenised once and not twice.
         """
         parts = [_shortened(_split(conversation)) for conversation in conversations]
-        whole = [part.context + part.request + part.reply for part in parts]
-        found = [encoding.ids for encoding in self._tokenizer.encode_batch(whole)]
+        found = [encoding.ids for encoding in self._tokenizer.encode_batch([part.whole for part in parts])]
         longer = [place for place, ids in enumerate(found) if len(ids) > self._max_tokens]
         fitted = windowed(
             [self._fit(parts[place]) for place in longer], tokenizer=self._tokenizer, max_tokens=self._max_tokens

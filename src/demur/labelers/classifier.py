@@ -91,10 +91,9 @@ class Analyzer:
         self._encoder = weights.encoder
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
+        self._tokenizer = weights.tokenizer
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
         self._first = weights.manifest.first_look if first_look else None
-        first_tokens = weights.manifest.max_tokens if self._first is None else self._first.tokens
-        self._first_renderer = Renderer(weights.tokenizer, max_tokens=first_tokens)
         brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
         self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
@@ -208,9 +207,11 @@ class Analyzer:
     def _tokenised(self, conversations: Sequence[Conversation]) -> _Window:
         places = [place for place, conversation in enumerate(conversations) if conversation.reply.strip()]
         tokens = self._renderer.tokens([conversations[place] for place in places])
-        first = self._first
-        longer = [] if first is None else [i for i, ids in enumerate(tokens) if first.is_worth(len(ids))]
-        shortened = self._first_renderer.tokens([conversations[places[i]] for i in longer])
+        if self._first is None:
+            return _Window(conversations, places, tokens, {})
+        longer = [i for i, ids in enumerate(tokens) if self._first.is_worth(len(ids))]
+        renderer = Renderer(self._tokenizer, max_tokens=self._first.tokens)
+        shortened = renderer.tokens([conversations[places[i]] for i in longer])
         return _Window(conversations, places, tokens, dict(zip(longer, shortened, strict=True)))
 
     def _judge(self, window: _Window) -> list[Verdict]:
