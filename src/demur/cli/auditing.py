@@ -149,7 +149,8 @@ def print_summary(found: Audit, out: Path) -> None:
         print(f"read as {layout}" + (f" ({n_files} files)" if n_files > 1 else ""))
     low, high = found.interval
     policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
-    finding = f"{found.refusals:,} refusals: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"
+    noun = "refusal" if found.refusals == 1 else "refusals"
+    finding = f"{found.refusals:,} {noun}: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"
     print(f"{found.rows:,} replies, {finding if found.why_not_scored is None else found.why_not_scored}")
     if found.tally.repeats:
         print(f"{found.tally.repeats:,} of them repeat a text that came before, and were not judged again")
