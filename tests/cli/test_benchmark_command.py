@@ -86,7 +86,7 @@ def test_a_judge_whose_budget_ends_is_measured_on_what_it_has(demur: Demur, gold
     assert code == 0, errors
     assert llm_server.n_paid == 4
     assert "4 of 12" in printed
-    assert "judge:m did not come to all rows: the budget of 4 rows has no room" in printed
+    assert "judge:m did not come to all rows: the budget of 4 answers has no room" in printed
 
 
 def test_a_judge_without_a_key_stops_before_anything_begins(demur: Demur, gold: Path) -> None:

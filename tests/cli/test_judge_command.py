@@ -159,7 +159,7 @@ def test_a_budget_ends_a_run_and_a_larger_one_goes_on_with_it(
     for _ in range(2):
         code, _, errors = demur(*words, "--max-rows", 10, "--resume")
         assert code == 1
-        assert "the budget of 10 rows has no room for another row: 10 answers were paid for" in errors
+        assert "the budget of 10 answers has no room for another answer: 10 answers were paid for" in errors
         assert llm_server.n_paid == 10
     code, printed, errors = demur(*words, "--max-rows", 20, "--resume")
     assert code == 0, errors

@@ -97,6 +97,28 @@ def test_a_run_that_was_killed_before_it_had_the_id_finds_the_batch(
     assert store.batches(llm_server.url) == {}
 
 
+@pytest.mark.parametrize("is_left_behind", [True, False])
+def test_a_batch_that_two_wait_for_is_paid_for_once(
+    llm_server: LlmServer, opened: Open, *, is_left_behind: bool
+) -> None:
+    """Whoever comes second takes the answers from the cache, and has nothing set aside for them any more."""
+    if is_left_behind:
+        interrupted(opened(), llm_server)
+    others = [opened()]
+
+    def fetch(told: str) -> None:
+        """Let the other one be first."""
+        assert told
+        if others:
+            list(others.pop().ask(ROWS, usable))
+
+    client = opened(budget=Budget(max_rows=len(ROWS)), tell=fetch)
+    assert all(isinstance(reply, Answer) for reply in client.ask(ROWS, usable))
+    assert len(llm_server.batches) == 1
+    assert set(llm_server.paid.values()) == {1}
+    assert len(list(client.ask([request(len(ROWS) + i) for i in range(5)], usable))) == 5
+
+
 def test_a_batch_that_was_planned_and_never_made_is_made(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
     """The provider lists none with its token."""
     client = opened()

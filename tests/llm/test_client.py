@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import logging
 import threading
@@ -14,6 +15,7 @@ import pytest
 from demur.errors import BudgetError, EndpointError
 from demur.llm.budget import Budget
 from demur.llm.client import Client
+from demur.llm.direct import _Session
 from demur.llm.endpoint import Endpoint
 from demur.llm.exchange import Answer, ChatRequest, Failure, Message, Usage
 from demur.llm.prices import Price, PriceList
@@ -197,7 +199,7 @@ def test_a_budget_of_rows_stops_cleanly(llm_server: LlmServer, opened: Open) -> 
     for run, n_expected in (("a", 5), ("b", 10)):
         client = opened(budget=Budget(max_rows=5), run=run)
         replies: list[object] = []
-        with pytest.raises(BudgetError, match=r"budget of 5 rows .* 5 answers were paid for"):
+        with pytest.raises(BudgetError, match=r"budget of 5 answers .* 5 answers were paid for"):
             replies.extend(client.ask(rows, usable))
         assert len(replies) == n_expected == llm_server.n_paid
 
@@ -228,13 +230,65 @@ def test_a_cost_is_never_exceeded(llm_server: LlmServer, opened: Open, concurren
 
 
 def test_an_answer_without_a_count_weighs_what_was_set_aside(llm_server: LlmServer, opened: Open) -> None:
-    """At 50 USD each, six of them are all that 300 USD allow; they are in no sum, and told apart."""
+    """At 50 USD each, six of them are all that 300 USD allow, over all resumes; they are told apart from the sum."""
     llm_server.has_usage = False
-    client = opened(concurrency=2, budget=Budget(max_cost=300.0))
-    with pytest.raises(BudgetError):
-        list(client.ask((request(i) for i in range(100)), usable))
-    assert (client.spending.answers, client.spending.uncounted) == (6, 6)
-    assert client.spending.cost == 0
+    for _ in range(2):
+        client = opened(concurrency=2, budget=Budget(max_cost=300.0), run="a")
+        with pytest.raises(BudgetError, match="budget of 300 USD"):
+            list(client.ask((request(i) for i in range(100)), usable))
+        assert (client.spending.answers, client.spending.uncounted) == (6, 6)
+        assert (client.spending.cost, client.spending.uncounted_cost) == (0, 300)
+        assert llm_server.n_paid == 6
+
+
+def test_what_was_paid_before_a_price_was_known_counts_against_a_limit(llm_server: LlmServer, opened: Open) -> None:
+    """Three answers for 18 to 20 USD: beside them, 100 USD have no room for 50 more, and 120 USD have it once."""
+    rows = [request(i) for i in range(10)]
+    list(opened(prices=PriceList(date(2026, 1, 1)), run="a").ask(rows[:3], usable))
+    for limit, n_paid in ((100.0, 3), (120.0, 4)):
+        client = opened(budget=Budget(max_cost=limit), run="a")
+        with pytest.raises(BudgetError, match=f"budget of {limit:g} USD"):
+            list(client.ask(rows, usable))
+        assert llm_server.n_paid == n_paid
+        assert client.spending.cost == pytest.approx(llm_server.completion_tokens)
+
+
+def test_a_limit_of_cost_holds_nothing_where_the_cost_so_far_is_not_known(llm_server: LlmServer, opened: Open) -> None:
+    """Neither price nor count: what is kept is yielded, and nothing is asked until the books begin anew."""
+    rows = [request(i) for i in range(4)]
+    llm_server.has_usage = False
+    list(opened(prices=PriceList(date(2026, 1, 1)), run="a").ask(rows[:2], usable))
+    client = opened(budget=Budget(max_cost=300.0), run="a")
+    replies: list[object] = []
+    with pytest.raises(BudgetError, match=r"the 2 answers so far cost is not known: 2 of them .* --overwrite"):
+        replies.extend(client.ask(rows, usable))
+    assert len(replies) == llm_server.n_paid == 2
+    client.begin()
+    assert len(list(client.ask(rows, usable))) == llm_server.n_paid == 4
+
+
+def test_a_reply_that_comes_while_there_is_no_room_makes_room(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """75 USD: the 50 set aside for the first leave no room for 50 more, and the 20 that it costs do."""
+    llm_server.seconds = 0.05
+    client, futures = opened(budget=Budget(max_cost=75.0)), list[concurrent.futures.Future[Any]]()
+    ask, reserve = _Session.ask, client._ledger.reserve
+
+    def noted(session: _Session, key: str, one: ChatRequest) -> concurrent.futures.Future[Any]:
+        futures.append(ask(session, key, one))
+        return futures[-1]
+
+    def late(key: str, one: ChatRequest) -> bool:
+        """Say that there is no room when all that is under way has come."""
+        has_room = reserve(key, one)
+        if not has_room:
+            concurrent.futures.wait(futures)
+        return has_room
+
+    monkeypatch.setattr(_Session, "ask", noted)
+    monkeypatch.setattr(client._ledger, "reserve", late)
+    assert len(list(client.ask([request(0), request(1)], usable))) == 2
 
 
 def test_a_limit_of_cost_needs_a_price(opened: Open) -> None:
@@ -305,6 +359,18 @@ def test_who_stops_early_keeps_what_was_sent(llm_server: LlmServer, opened: Open
     time.sleep(0.2)
     assert llm_server.n_paid == n_paid
     assert client.estimate([request(i) for i in range(100)], answer_tokens=1).known == n_paid
+
+
+def test_who_stops_early_has_nothing_set_aside(llm_server: LlmServer, opened: Open) -> None:
+    """Of 40 answers that may be paid for, those that were read ahead and never sent are still to be had."""
+    llm_server.seconds = 0.05
+    client = opened(concurrency=4, budget=Budget(max_rows=40))
+    replies = client.ask([request(i) for i in range(100)], usable)
+    next(replies)
+    replies.close()  # type: ignore[attr-defined]  # a generator
+    n_left = 40 - client.spending.answers
+    assert len(list(client.ask([request(100 + i) for i in range(n_left)], usable))) == n_left
+    assert llm_server.n_paid == 40
 
 
 def test_a_key_goes_to_the_server_and_nowhere_else(

@@ -15,6 +15,7 @@ import pytest
 from demur.errors import OutputError
 from demur.llm.budget import Spending
 from demur.llm.exchange import Answer, ChatRequest, Message, Usage
+from demur.llm.prices import Price
 from demur.llm.store import Charge, Store
 
 if TYPE_CHECKING:
@@ -48,13 +49,25 @@ def test_an_answer_that_is_usable_is_found_again_and_no_other(path: Path) -> Non
 
 
 def test_charges_without_price_or_count_are_told_apart(path: Path) -> None:
-    """A price that is not known makes the sum unknown; an answer without a count is only left out of it."""
+    """A price that is not known makes the sum unknown; an answer without a count has a sum of its own."""
     store = Store(path)
-    store.record("uncounted", [charge("a"), charge("b", usage=None, cost=None)])
-    assert store.spending("uncounted") == Spending(2, 0, 0, 0, 1, USAGE, 0.25)
+    store.record("uncounted", [charge("a"), charge("b", usage=None, cost=2.0)])
+    assert store.spending("uncounted") == Spending(2, 0, 0, 0, 1, USAGE, 0.25, 2.0)
+    store.record("uncounted", [charge("b", usage=None, cost=None)])
+    assert store.spending("uncounted").cost == 0.25
+    assert math.isnan(store.spending("uncounted").uncounted_cost)
     store.record("unpriced", [charge("c"), charge("d", cost=None)])
     assert math.isnan(store.spending("unpriced").cost)
     assert not store.spending("unpriced").is_cost_known
+
+
+def test_what_was_charged_without_a_price_is_priced_by_a_later_one(path: Path) -> None:
+    """100 tokens in at 1 USD for a million and 10 out at 10: 0.0002 USD, beside the 0.25 that were known."""
+    store = Store(path)
+    store.record("run", [charge("a"), charge("b", cost=None), charge("c", usage=None, cost=None)])
+    found = store.spending("run", price=Price(input=1.0, output=10.0))
+    assert found.cost == pytest.approx(0.25 + 0.0002)
+    assert math.isnan(found.uncounted_cost)
 
 
 def test_a_run_that_begins_anew_keeps_its_answers(path: Path) -> None:

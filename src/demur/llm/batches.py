@@ -98,7 +98,7 @@ class _Errand:
         """Return the replies by key, without those that the budget had no room for."""
         try:
             self._wait(self._left_behind())
-            while self._missing and self._try_first():
+            while self._take_known() and self._try_first():
                 self._rounds_left -= 1
                 made = self._make()
                 self._wait(made)
@@ -122,6 +122,16 @@ class _Errand:
             else:
                 left[token] = batch_id
         return left
+
+    def _take_known(self) -> bool:
+        """Take what another process that waited for the same batch has fetched; False where nothing is missing now."""
+        for key in list(self._missing):
+            # No request of ours is under way here, so nothing is to be set aside for one.
+            self._desk.ledger.release(key)
+            known = self._desk.ledger.known(key)
+            if known is not None:
+                self._take(key, known)
+        return bool(self._missing)
 
     def _try_first(self) -> bool:
         """Ask one request directly, if none has ever been; False where the budget has no room for it."""

@@ -20,7 +20,7 @@ class Budget:
 
     Attributes:
         max_cost: In USD; None for no limit. No request is sent that could go beyond it, however long its answer.
-        max_rows: Requests that may be paid for; None for no limit.
+        max_rows: Answers that may be paid for; None for no limit.
 
     Raises:
         ValueError: A limit is negative or no number.
@@ -49,6 +49,7 @@ class Spending:
         uncounted: Answers that came without a count of their tokens.
         usage: Tokens of the answers that came with a count.
         cost: What these cost, in USD; nan where a price is not known.
+        uncounted_cost: What the answers without a count may have cost at most, in USD; nan where that is not known.
     """
 
     answers: int = 0
@@ -58,6 +59,7 @@ class Spending:
     uncounted: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float = 0.0
+    uncounted_cost: float = 0.0
 
     def __add__(self, other: Self) -> Self:
         """Add two counts."""

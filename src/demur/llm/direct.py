@@ -91,13 +91,15 @@ class Direct:
             future: _Future = concurrent.futures.Future()
             future.set_result(known)
             return future
-        while not self._ledger.reserve(key, request):
-            # What is under way has set aside more than it will cost.
+        while True:
+            # Looked at before the attempt: whatever settles after it makes room for another one.
             open_ones = [future for future in under_way.values() if not future.done()]
+            if self._ledger.reserve(key, request):
+                return session.ask(key, request)
             if not open_ones:
                 return None
+            # What is under way has set aside more than it will cost.
             concurrent.futures.wait(open_ones, return_when=concurrent.futures.FIRST_COMPLETED)
-        return session.ask(key, request)
 
     def _next(self, waiting: deque[tuple[str, _Future]], under_way: dict[str, _Future]) -> Reply:
         """Wait for the oldest reply."""
@@ -158,6 +160,14 @@ class _Session:
         self._sender = Sender(self._client, self._endpoint, self._key, dialect=self.dialect, tell=self._tell)
 
     async def _ask(self, key: str, request: ChatRequest) -> Reply:
+        try:
+            return await self._in_turn(key, request)
+        except BaseException:
+            # What was read ahead and not sent when somebody stopped has set aside its part all the same.
+            self._ledger.release(key)
+            raise
+
+    async def _in_turn(self, key: str, request: ChatRequest) -> Reply:
         async with self._slots:
             if self._is_closing:
                 raise asyncio.CancelledError
@@ -171,7 +181,6 @@ class _Session:
         try:
             reply = await self._sender.send(request)
         except BaseException:
-            self._ledger.release(key)
             # What stands against this request stands against all: none that waits is sent any more.
             self._is_closing = True
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ class Ledger:
         if budget.max_cost is not None and price is None:
             message = (
                 f"a limit of {budget.max_cost:g} USD, and no price of model {endpoint.model!r} is known; "
-                "give it with --price INPUT,OUTPUT (USD for a million tokens), or limit the rows"
+                "give it with --price INPUT,OUTPUT (USD for a million tokens), or limit the number of answers"
             )
             raise BudgetError(message)
         self._store = store
@@ -59,8 +60,7 @@ class Ledger:
         self._budget = budget
         self._run = run
         self._lock = threading.Lock()
-        self._spending = store.spending(run)
-        self._uncounted_cost = 0.0
+        self._spending = store.spending(run, price=price)
         self._reserved: dict[str, float] = {}
         self._others: tuple[Ledger, ...] = ()
 
@@ -77,7 +77,7 @@ class Ledger:
         """Forget what was charged under the name of this run."""
         self._store.forget(self._run)
         with self._lock:
-            self._spending, self._uncounted_cost = Spending(), 0.0
+            self._spending = Spending()
 
     def key(self, request: ChatRequest) -> str:
         """Identify a request to this endpoint."""
@@ -96,11 +96,12 @@ class Ledger:
         elsewhere = [other.committed() for other in self._others]
         with self._lock:
             committed = [self._committed(), *elsewhere]
-            n_rows, spent = sum(n for n, _ in committed), sum(cost_ for _, cost_ in committed)
-            if self._budget.max_rows is not None and n_rows >= self._budget.max_rows:
+            n_answers, spent = sum(n for n, _ in committed), sum(cost_ for _, cost_ in committed)
+            if self._budget.max_rows is not None and n_answers >= self._budget.max_rows:
                 return False
             limit = self._budget.max_cost
-            if limit is not None and spent + cost > limit:
+            # What is not known (nan) leaves no room.
+            if limit is not None and not spent + cost <= limit:
                 return False
             self._reserved[key] = cost
         return True
@@ -111,8 +112,8 @@ class Ledger:
             return self._committed()
 
     def _committed(self) -> tuple[int, float]:
-        ahead = sum(self._reserved.values()) + self._uncounted_cost
-        return self._spending.answers + len(self._reserved), self._spending.cost + ahead
+        paid = self._spending.cost + self._spending.uncounted_cost
+        return self._spending.answers + len(self._reserved), paid + sum(self._reserved.values())
 
     def cost(self, usage: Usage, *, is_batch: bool) -> float:
         """Return what tokens cost, in USD; 0 where no price is known."""
@@ -142,49 +143,61 @@ class Ledger:
                 total += Spending(failures=1)
                 continue
             charges.append(self._charge(key, prompt, reply, is_batch=is_batch, is_usable=is_usable(reply)))
-            total += self._spent(charges[-1])
+            total += _spent(charges[-1])
         self._store.record(self._run, charges, batch=batch)
         self._add(total)
         for charge in charges:
-            self.release(charge.key, is_uncounted=charge.answer.usage is None)
+            self.release(charge.key)
 
     def _charge(self, key: str, prompt: str, answer: Answer, *, is_batch: bool, is_usable: bool) -> Charge:
-        is_known = self._price is not None and answer.usage is not None
-        cost = self.cost(answer.usage, is_batch=is_batch) if is_known and answer.usage is not None else None
+        cost: float | None = None
+        if self._price is not None and answer.usage is not None:
+            cost = self._price.cost(answer.usage, is_batch=is_batch)
+        elif self._price is not None:
+            # An answer without a count may have cost all that was set aside for it.
+            with self._lock:
+                cost = self._reserved.get(key)
         return Charge(key, answer, is_usable, self._endpoint.model, prompt, cost)
 
-    def _spent(self, charge: Charge) -> Spending:
-        usage = charge.answer.usage
-        is_unknown = charge.cost is None and usage is not None
-        return Spending(
-            answers=1,
-            unusable=int(not charge.is_usable),
-            uncounted=int(usage is None),
-            usage=Usage() if usage is None else usage,
-            cost=float("nan") if is_unknown else 0.0 if charge.cost is None else charge.cost,
-        )
-
-    def release(self, key: str, *, is_uncounted: bool = False) -> None:
-        """Give back what was set aside for a request."""
+    def release(self, key: str) -> None:
+        """Give back what was set aside for a request, if anything is."""
         with self._lock:
-            cost = self._reserved.pop(key, 0.0)
-            # An answer without a count may have cost all that was set aside for it.
-            self._uncounted_cost += cost if is_uncounted else 0.0
+            self._reserved.pop(key, None)
 
     def _add(self, spending: Spending) -> None:
         with self._lock:
             self._spending += spending
 
     def exhausted(self) -> BudgetError:
-        """Return the error that says what was spent."""
+        """Return the error that says what was spent, or that a limit cannot be held to for not knowing what was."""
         spent, budget = sum((other.spending for other in self._others), self._spending), self._budget
+        if budget.max_cost is not None and math.isnan(spent.cost + spent.uncounted_cost):
+            message = (
+                f"a limit of {budget.max_cost:g} USD, and what the {spent.answers:,} answers so far cost is not known: "
+                f"{spent.uncounted:,} of them came without a count of tokens. They are kept; limit the number of "
+                "answers in place of the cost, or begin anew with --overwrite"
+            )
+            return BudgetError(message)
         limits = [
-            *([] if budget.max_rows is None else [f"{budget.max_rows:,} rows"]),
+            *([] if budget.max_rows is None else [f"{budget.max_rows:,} answers"]),
             *([] if budget.max_cost is None else [f"{budget.max_cost:g} USD"]),
         ]
         cost = f"{spent.cost:.4f} USD" if spent.is_cost_known else "an unknown sum"
         message = (
-            f"the budget of {' and '.join(limits)} has no room for another row: {spent.answers:,} answers were paid "
+            f"the budget of {' and '.join(limits)} has no room for another answer: {spent.answers:,} answers were paid "
             f"for, {cost}. They are kept; go on with a larger budget"
         )
         return BudgetError(message)
+
+
+def _spent(charge: Charge) -> Spending:
+    usage = charge.answer.usage
+    cost = math.nan if charge.cost is None else charge.cost
+    return Spending(
+        answers=1,
+        unusable=int(not charge.is_usable),
+        uncounted=int(usage is None),
+        usage=Usage() if usage is None else usage,
+        cost=0.0 if usage is None else cost,
+        uncounted_cost=cost if usage is None else 0.0,
+    )

@@ -8,6 +8,7 @@ conversation is in it but what a model says of it, and no key.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import threading
 import time
@@ -23,6 +24,8 @@ from demur.llm.exchange import Answer, Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from demur.llm.prices import Price
 
 __all__ = ["Charge", "Store"]
 
@@ -57,7 +60,8 @@ class Charge(NamedTuple):
         is_usable: Whether it is worth keeping; one that is not is charged, and asked for again another time.
         model: Who answered.
         prompt: Name and version of the prompt.
-        cost: What it cost, in USD; None where that is not known.
+        cost: What it cost, or may have cost at most where it came without a count of tokens, in USD; None where that
+            is not known.
     """
 
     key: str
@@ -159,21 +163,34 @@ class Store:
                 (charge.key, charge.model, charge.prompt, now, written),
             )
 
-    def spending(self, run: str) -> Spending:
-        """Add up what a run was charged."""
+    def spending(self, run: str, *, price: Price | None = None) -> Spending:
+        """Add up what a run was charged.
+
+        Args:
+            run: Name of the run.
+            price: Prices the tokens that were charged while none was known, in full, whether or not they came by the
+                Batch API; None leaves their cost unknown.
+        """
         query = (
-            "SELECT COUNT(*), TOTAL(is_usable), TOTAL(is_counted), TOTAL(prompt_tokens), TOTAL(cached_tokens), "
-            "TOTAL(written_tokens), TOTAL(completion_tokens), TOTAL(cost), COUNT(cost) FROM charges WHERE run = ?"
+            "SELECT is_counted, cost IS NOT NULL AS is_priced, COUNT(*), TOTAL(is_usable), TOTAL(cost), "
+            "TOTAL(prompt_tokens), TOTAL(cached_tokens), TOTAL(written_tokens), TOTAL(completion_tokens) "
+            "FROM charges WHERE run = ? GROUP BY is_counted, is_priced"
         )
-        (row,) = self._rows(query, run)
-        answers, usable, counted, *tokens, cost, n_priced = row
-        return Spending(
-            answers=answers,
-            unusable=answers - int(usable),
-            uncounted=answers - int(counted),
-            usage=Usage(*(int(n) for n in tokens)),
-            cost=cost if n_priced == counted else float("nan"),
-        )
+        total = Spending()
+        for is_counted, is_priced, answers, usable, cost, *tokens in self._rows(query, run):
+            usage = Usage(*(int(n) for n in tokens))
+            known = cost if is_priced else math.nan
+            if price is not None and is_counted and not is_priced:
+                known = price.cost(usage)
+            total += Spending(
+                answers=answers,
+                unusable=answers - int(usable),
+                uncounted=0 if is_counted else answers,
+                usage=usage,
+                cost=known if is_counted else 0.0,
+                uncounted_cost=0.0 if is_counted else known,
+            )
+        return total
 
     def forget(self, run: str) -> None:
         """Forget what a run was charged, because another one begins under its name; its answers stay."""
