@@ -86,10 +86,11 @@ class TestMessages:
             ([{"type": "refusal", "refusal": "I can't."}], "I can't."),
             ([{"type": "tool_use", "name": "f", "input": {"a": 1}}], '[tool call: f({"a": 1})]'),
             ({"type": "text", "text": "a"}, "a"),
+            (["a", None, {"type": "text", "text": None}, {"type": "output_text"}], "a"),
             ([], ""),
             (12, "12"),
         ],
-        ids=["texts", "image", "audio", "output", "refusal", "tool use", "one part", "no part", "number"],
+        ids=["texts", "image", "audio", "output", "refusal", "tool use", "one part", "nulls", "no part", "number"],
     )
     def test_content_may_be_parts(self, content: object, text: str) -> None:
         """What is no text is named in brackets, so that "I cannot see the image" has its image."""
@@ -115,6 +116,35 @@ class TestMessages:
         message = {"role": "assistant", "content": None, "refusal": "I can't help with that.", "tool_calls": None}
         assert turns_of({"messages": [USER, message]})[1].content == "I can't help with that."
 
+    @pytest.mark.parametrize(
+        ("user", "assistant"),
+        [
+            ({"role": "user", "text": "Hi?"}, {"role": "assistant", "text": "No."}),
+            ({"role": "user", "text": "Hi?"}, ASSISTANT),
+            (
+                {"role": None, "content": None, "from": "human", "value": "Hi?"},
+                {"role": None, "content": None, "from": "gpt", "value": "No."},
+            ),
+        ],
+        ids=["text", "text and content", "merged tables"],
+    )
+    def test_a_content_has_many_names(self, user: Fields, assistant: Fields) -> None:
+        """The first that is not null is what was said."""
+        assert turns_of({"messages": [user, assistant]}) == (Turn("user", "Hi?"), Turn("assistant", "No."))
+
+    def test_a_message_of_unknown_keys_breaks_the_row(self) -> None:
+        """Its content is somewhere, and is not blanked."""
+        fields: Fields = {"messages": [{"role": "user", "parts": [{"text": "Hi?"}]}, ASSISTANT]}
+        with pytest.raises(RowError, match=r"a message has role, parts, and no content; give \{role, content\}"):
+            turns_of(fields)
+
+    @pytest.mark.parametrize("column", ["messages", "conversations", "chosen"])
+    def test_a_damaged_list_of_python_breaks_the_row(self, column: str) -> None:
+        """As NumPy prints an array, without commas; it is no reply."""
+        fields: Fields = {column: f"[{USER}\n {ASSISTANT}]", "rejected": "Yes."}
+        with pytest.raises(RowError, match=r"a list written by Python, and damaged; write it as JSON"):
+            turns_of(fields)
+
     def test_a_null_turn_of_the_context_is_empty(self) -> None:
         """The order of turns is kept."""
         assert turns_of({"messages": [{"role": "user", "content": None}, ASSISTANT]})[0] == Turn("user", "")
@@ -124,13 +154,15 @@ class TestMessages:
         [
             {"messages": [USER, {"role": "assistant", "content": None}]},
             {"messages": [USER, {"role": "assistant"}]},
+            {"messages": [USER, {"role": "assistant", "content": [None]}]},
+            {"messages": [USER, {"role": "assistant", "content": [{"type": "text", "text": None}]}]},
             {"prompt": "Hi?", "response": None},
             {"prompt": "Hi?", "response": math.nan},
             {"instruction": "Hi?", "output": None},
             {"chosen": HH, "rejected": None},
             {"response": None},
         ],
-        ids=["content", "no content", "response", "nan", "output", "side", "reply"],
+        ids=["content", "no content", "null part", "null text", "response", "nan", "output", "side", "reply"],
     )
     def test_a_null_reply_breaks_the_row(self, fields: Fields) -> None:
         """Null is not known; only an empty text is an empty reply."""

@@ -12,15 +12,18 @@ from demur.data.reading import read_conversations
 from demur.data.rows import BrokenRow
 from demur.data.sources import open_source
 from demur.errors import LayoutError, SourceError
+from demur.studies.memory import RowReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from demur.data.shapes import Layout
 
+Fields = dict[str, object]
+
 CHAT = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "No."}]
-PAIR = {"prompt": "Hi?", "response": "No."}
+PAIR: Fields = {"prompt": "Hi?", "response": "No."}
 
 
 def write(path: Path, *rows: object) -> None:
@@ -177,4 +180,101 @@ def test_a_file_of_one_message_a_row_is_an_error(tmp_path: Path, message: object
     """Each turn would be judged as a reply of its own, the user's too."""
     write(tmp_path / "a.jsonl", message)
     with pytest.raises(LayoutError, match=r"a\.jsonl:1: the columns .* one message a row; group them under `messages`"):
+        list(read_conversations(open_source(str(tmp_path))))
+
+
+LATER: Mapping[str, tuple[Fields, Fields, tuple[tuple[str, str], ...]]] = {
+    "alpaca": (
+        {"instruction": "a", "output": "b"},
+        {"instruction": "Sum.", "input": "1 2", "output": "No.", "system": "Be terse."},
+        (("system", "Be terse."), ("user", "Sum.\n\n1 2"), ("assistant", "No.")),
+    ),
+    "prompt and response": (
+        PAIR,
+        {**PAIR, "system": "Be terse."},
+        (("system", "Be terse."), ("user", "Hi?"), ("assistant", "No.")),
+    ),
+    "bare reply": ({"response": "Yes."}, PAIR, (("user", "Hi?"), ("assistant", "No."))),
+    "preference": (
+        {"chosen": "a", "rejected": "b"},
+        {"prompt": "Hi?", "chosen": "Yes.", "rejected": "No."},
+        (("user", "Hi?"), ("assistant", "No.")),
+    ),
+    "preference under messages": (
+        {"chosen": "a", "rejected": "b"},
+        {"messages": CHAT[:1], "chosen": "Yes.", "rejected": "No."},
+        (("user", "Hi?"), ("assistant", "No.")),
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "turns"), LATER.values(), ids=LATER)
+def test_a_part_that_the_first_row_does_not_have_is_read_all_the_same(
+    tmp_path: Path, first: Fields, second: Fields, turns: tuple[tuple[str, str], ...]
+) -> None:
+    """Files leave out the keys of what is empty."""
+    write(tmp_path / "a.jsonl", first, second)
+    *_, last = read_conversations(open_source(str(tmp_path)))
+    assert isinstance(last, Conversation)
+    assert tuple((turn.role, turn.content) for turn in last.turns) == turns
+
+
+@pytest.mark.parametrize(("first", "second", "turns"), LATER.values(), ids=LATER)
+def test_rows_in_memory_are_read_as_those_of_a_file(
+    first: Fields, second: Fields, turns: tuple[tuple[str, str], ...]
+) -> None:
+    """The first row hides no part of those that follow."""
+    reader = RowReader(None, {}, "last", None)
+    *_, last = (item for position, row in enumerate((first, second)) for item in reader.read(position, row))
+    assert isinstance(last, Conversation)
+    assert tuple((turn.role, turn.content) for turn in last.turns) == turns
+
+
+def test_a_side_that_is_null_in_the_first_row_is_read_in_the_second(tmp_path: Path) -> None:
+    """Null names no side, and hides none."""
+    write(tmp_path / "a.jsonl", {**PAIR, "side": None}, {**PAIR, "side": "chosen"})
+    items = read_conversations(open_source(str(tmp_path)))
+    assert [item.side for item in items if isinstance(item, Conversation)] == [None, "chosen"]
+
+
+def test_a_bare_reply_keeps_its_column(tmp_path: Path) -> None:
+    """Another column that could hold a reply is not taken in the middle of a file."""
+    write(tmp_path / "a.jsonl", {"text": "No."}, {"text": "Yes.", "answer": "gold"})
+    assert outline(read_conversations(open_source(str(tmp_path)))) == [(0, "No."), (1, "Yes.")]
+
+
+def test_a_named_bare_reply_stays_one(tmp_path: Path) -> None:
+    """The user has said that the prompt is not to be read."""
+    write(tmp_path / "a.jsonl", {"response": "Yes."}, PAIR)
+    *_, last = read_conversations(open_source(str(tmp_path)), layout="reply")
+    assert isinstance(last, Conversation)
+    assert len(last.turns) == 1
+
+
+def test_a_single_message_among_bare_replies_breaks_its_row(tmp_path: Path) -> None:
+    """It may be the user's."""
+    write(tmp_path / "a.jsonl", {"content": "No."}, {"role": "user", "content": "Hi?"}, {"content": "Yes."})
+    items = read_conversations(open_source(str(tmp_path)))
+    assert outline(items) == [(0, "No."), (1, "unknown_layout"), (2, "Yes.")]
+
+
+@pytest.mark.parametrize("nothing", [None, [], ""], ids=["null", "no messages", "empty"])
+def test_a_first_row_without_a_conversation_hides_no_layout(tmp_path: Path, nothing: object) -> None:
+    """It is broken alone."""
+    chat = [{"from": "human", "value": "Hi?"}, {"from": "gpt", "value": "No."}]
+    write(tmp_path / "a.jsonl", {"conversations": nothing, "id": 1}, {"conversations": chat, "id": 2})
+    first, second = read_conversations(open_source(str(tmp_path)))
+    assert isinstance(first, BrokenRow)
+    assert isinstance(second, Conversation)
+    assert (second.row_id, second.reply) == (1, "No.")
+
+
+def test_a_list_of_messages_with_parents_is_no_single_conversation(tmp_path: Path) -> None:
+    """They are of many trees."""
+    tree = [
+        {"text": "Hi?", "role": "prompter", "parent_id": None},
+        {"text": "No.", "role": "assistant", "parent_id": 1},
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(tree))
+    with pytest.raises(LayoutError, match="hold one message a row"):
         list(read_conversations(open_source(str(tmp_path))))

@@ -163,6 +163,39 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         "role_tokens: text=text",
         PAIR,
     ),
+    "chatml of Windows": (
+        {"text": "<|im_start|>user\r\nHi?<|im_end|>\r\n<|im_start|>assistant\r\nNo.<|im_end|>\r\n"},
+        "role_tokens: text=text",
+        PAIR,
+    ),
+    "hh of Windows": ({"text": HH.replace("\n", "\r\n")}, "hh: text=text", PAIR),
+    "open sharegpt and a response": (
+        {"conversations": [{"from": "human", "value": "Hi?"}], "response": "No."},
+        "prompt_response: prompt=conversations response=response",
+        PAIR,
+    ),
+    "messages under a system column": (
+        {"system": "Be terse.", "messages": CHAT},
+        "openai: messages=messages system=system",
+        UNDER_SYSTEM,
+    ),
+    "messages with a system turn of their own": (
+        {"system": "Be kind.", "messages": [{"role": "system", "content": "Be terse."}, *CHAT]},
+        "openai: messages=messages system=system",
+        UNDER_SYSTEM,
+    ),
+    "sharegpt under a system column": (
+        {"system": "Be terse.", "conversations": [{"from": "human", "value": "Hi?"}, {"from": "gpt", "value": "No."}]},
+        "sharegpt: messages=conversations system=system",
+        UNDER_SYSTEM,
+    ),
+    "messages as Python prints them": ({"id": 1, "messages": str(CHAT)}, "openai: messages=messages", PAIR),
+    "reply that is a list of Python": (
+        {"response": "[{'name': 'Ann'}, {'name': 'Bo'}] is the list"},
+        "reply: response=response",
+        (Turn("assistant", "[{'name': 'Ann'}, {'name': 'Bo'}] is the list"),),
+    ),
+    "text beside a role that nobody speaks in": ({"role": "nurse", "text": "No."}, "reply: response=text", BARE),
     "reply": ({"response": "No."}, "reply: response=response", BARE),
     "reply under text": ({"id": 3, "text": "No."}, "reply: response=text", BARE),
     "reply of role tokens": ({"output": "<|user|>Hi?<|assistant|>No."}, "reply: response=output", PAIR),
@@ -195,6 +228,18 @@ PAIRS: Mapping[str, Fields] = {
     },
     "prompt and messages": {"prompt": [USER], "chosen": [ASSISTANT], "rejected": [{**ASSISTANT, "content": "Yes."}]},
     "prompt and bare replies": {"prompt": "Hi?", "chosen": "No.", "rejected": "Yes."},
+    "open messages and bare replies": {"messages": [USER], "chosen": "No.", "rejected": "Yes."},
+    "open sharegpt and one message": {
+        "conversations": [{"from": "human", "value": "Hi?"}],
+        "chosen": {"from": "gpt", "value": "No."},
+        "rejected": {"from": "gpt", "value": "Yes."},
+    },
+    "input alone": {"input": "Hi?", "chosen": "No.", "rejected": "Yes."},
+    "messages as Python prints them": {
+        "prompt": "Hi?",
+        "chosen": str(CHAT),
+        "rejected": str({**ASSISTANT, "content": "Yes."}),
+    },
     "prompt and one message": {"question": "Hi?", "chosen": ASSISTANT, "rejected": {**ASSISTANT, "content": "Yes."}},
 }
 
@@ -206,6 +251,18 @@ def test_both_sides_of_a_preference_pair_are_read(fields: Fields) -> None:
     assert (chosen.side, chosen.turns) == ("chosen", PAIR)
     assert (rejected.side, rejected.turns) == ("rejected", (PAIR[0], Turn("assistant", "Yes.")))
     assert detect(fields).name == "preference"
+
+
+def test_the_input_of_a_preference_pair_stands_under_its_instruction() -> None:
+    """As in alpaca, both are one user turn."""
+    chosen, _ = read({"instruction": "Add.", "input": "1 2", "chosen": "3", "rejected": "No."})
+    assert chosen.turns == (Turn("user", "Add.\n\n1 2"), Turn("assistant", "3"))
+
+
+def test_a_system_column_stands_over_both_sides_of_a_preference_pair() -> None:
+    """The sides may be whole conversations."""
+    chosen, rejected = read({"system": "Be terse.", "chosen": CHAT, "rejected": CHAT})
+    assert (chosen.turns, rejected.turns) == (UNDER_SYSTEM, UNDER_SYSTEM)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +389,7 @@ class TestNaming:
 
     def test_a_part_that_a_layout_does_not_have_is_refused_at_once(self) -> None:
         """Before any file is read."""
-        with pytest.raises(LayoutError, match=r"the layout 'openai' has no part 'prompt'; .* messages, side"):
+        with pytest.raises(LayoutError, match=r"the layout 'openai' has no part 'prompt'; .* messages, system, side"):
             named("openai", {"prompt": "q"})
 
     @pytest.mark.parametrize(
@@ -351,14 +408,41 @@ class TestNaming:
             {"role": "user", "content": "Hi?"},
             {"from": "human", "value": "Hi?", "id": 3},
             {"role": "user", "content": [{"type": "text", "text": "Hi?"}]},
+            {"message_id": "1", "text": "Hi?", "role": "prompter"},
+            {"text": "No.", "from": "gpt"},
             {"conversation": "c-1", "role": "critic", "content": "Hi?"},
         ],
-        ids=["role", "from", "parts", "conversation"],
+        ids=["role", "from", "parts", "text", "text of from", "conversation"],
     )
     def test_one_message_a_row_is_no_layout(self, fields: Fields) -> None:
         """Each turn would be judged as a reply, the user's too."""
         with pytest.raises(LayoutError, match=r"hold one message a row; group them under `messages`"):
             detect(fields)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<s>[INST] Hi? [/INST] No. </s>",
+            "### Human: Hi?### Assistant: No.",
+            "<bos><start_of_turn>user\nHi?<end_of_turn>\n<start_of_turn>model\nNo.<end_of_turn>",
+        ],
+        ids=["inst", "guanaco", "gemma"],
+    )
+    def test_a_transcript_that_is_not_read_is_no_reply(self, text: str) -> None:
+        """Unless the user says so; a reply may quote the mark further on."""
+        with pytest.raises(
+            LayoutError, match=r"^text begins as a transcript with .* `messages`, or give --format reply"
+        ):
+            detect({"text": text})
+        assert read({"text": text}, named("reply"))[0].reply == text.strip()
+        assert turns_of({"text": f"Write {text}"})[0].content == f"Write {text}".strip()
+
+    def test_of_many_columns_ten_are_listed(self) -> None:
+        """An object of rows by id has a column for each row."""
+        fields: Fields = {f"id{number}": {} for number in range(5000)}
+        with pytest.raises(LayoutError, match=r"id8 \(dict\), id9 \(dict\) and 4,990 more fit no layout") as caught:
+            detect(fields)
+        assert "id10" not in str(caught.value)
 
     def test_a_role_beside_a_conversation_is_no_message(self) -> None:
         """The reply is elsewhere."""
@@ -380,7 +464,9 @@ class TestParseText:
         assert conversation.turns == UNDER_SYSTEM
         assert conversation.reasoning == "hm"
 
-    @pytest.mark.parametrize("text", [HH, HH.strip()], ids=["as in files", "stripped"])
+    @pytest.mark.parametrize(
+        "text", [HH, HH.strip(), HH.replace("\n", "\r\n")], ids=["as in files", "stripped", "Windows"]
+    )
     def test_an_hh_transcript_makes_turns(self, text: str) -> None:
         """As in a file."""
         assert parse_text(text).turns == PAIR

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from demur.data.messages import Message, as_message_list, read_messages, text_of
+from demur.data.messages import Message, as_message_list, is_python_messages, read_messages, text_of
 from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "Values",
     "is_chat",
     "is_hh_text",
+    "is_lost_chat",
     "is_marked_text",
-    "is_nothing",
     "is_number",
     "is_open_chat",
     "is_sharegpt",
@@ -52,8 +52,9 @@ def is_sharegpt(value: object) -> bool:
 
 def is_open_chat(value: object) -> bool:
     """Tell whether the value is a list of messages that ends with the user's, so that the reply stands elsewhere."""
-    items = as_message_list(value) if is_chat(value) else None
-    return items is not None and isinstance(items[-1], dict) and items[-1].get("role") in ("user", "human")
+    items = as_message_list(value) if is_chat(value) or is_sharegpt(value) else None
+    last = items[-1] if items else None
+    return isinstance(last, dict) and any(last.get(key) in ("user", "human") for key in ("role", "from"))
 
 
 def is_hh_text(value: object) -> bool:
@@ -81,9 +82,9 @@ def is_textual_but_no_number(value: object) -> bool:
     return is_textual(value) and not is_number(value)
 
 
-def is_nothing(value: object) -> bool:
-    """Tell whether the value is null or an empty list."""
-    return value is None or value == []
+def is_lost_chat(value: object) -> bool:
+    """Tell whether the value is null, empty, or a list that Python has printed, where a chat should stand."""
+    return value is None or value in ([], "") or is_python_messages(value)
 
 
 def is_side(value: object) -> bool:
@@ -92,8 +93,8 @@ def is_side(value: object) -> bool:
 
 
 def read_chat(values: Values, where: str) -> list[Spoken]:
-    """Read a list of messages."""
-    return [(_side(values), read_messages(values["messages"], where))]
+    """Read a list of messages, under the system prompt beside it where it has none of its own."""
+    return [(_side(values), _under_system(values, read_messages(values["messages"], where), where))]
 
 
 def read_pair(values: Values, where: str) -> list[Spoken]:
@@ -103,9 +104,7 @@ def read_pair(values: Values, where: str) -> list[Spoken]:
 
 def read_alpaca(values: Values, where: str) -> list[Spoken]:
     """Read an instruction, the input that it speaks of, and the output: the first two are one user turn."""
-    parts = [text_of(values.get(part), where, part) for part in ("instruction", "input")]
-    prompt = "\n\n".join(part for part in parts if part)
-    opening = _opening({**values, "prompt": prompt}, where)
+    opening = _opening(values, where, "instruction")
     return [(_side(values), (*opening, *_reply(values["output"], where, "output")))]
 
 
@@ -122,12 +121,19 @@ def read_reply(values: Values, where: str) -> list[Spoken]:
 def read_preference(values: Values, where: str) -> list[Spoken]:
     """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
     sides = [(side, _spoken(values[side], where, side)) for side in _SIDES]
-    return [(side, said if _has_user(said) else (*_opening(values, where), *said)) for side, said in sides]
+    return [
+        (side, _under_system(values, said, where) if _has_user(said) else (*_opening(values, where), *said))
+        for side, said in sides
+    ]
 
 
 def _has_turns(value: object, key: str) -> bool:
     items = as_message_list(value)
     return bool(items) and isinstance(items[0], dict) and key in items[0]  # type: ignore[index]  # bool() excludes None
+
+
+def _holds_messages(value: object) -> bool:
+    return is_chat(value) or is_sharegpt(value) or is_python_messages(value)
 
 
 def _has_user(messages: tuple[Message, ...]) -> bool:
@@ -139,31 +145,42 @@ def _side(values: Values) -> str | None:
     return str(side) if is_side(side) else None
 
 
-def _opening(values: Values, where: str) -> tuple[Message, ...]:
-    """Return what stands before the reply: the system prompt, and the prompt, which may be a conversation itself."""
+def _under_system(values: Values, messages: tuple[Message, ...], where: str) -> tuple[Message, ...]:
+    """Put the system prompt of its own column before messages that have none."""
     system = text_of(values.get("system"), where, "system")
-    before = (Message("system", system),) if system else ()
-    prompt = values.get("prompt")
-    if is_chat(prompt) or is_sharegpt(prompt):
-        return (*before, *read_messages(prompt, where))
-    text = text_of(prompt, where, "prompt")
+    if not system or any(message.role == "system" for message in messages):
+        return messages
+    return (Message("system", system), *messages)
+
+
+def _opening(values: Values, where: str, part: str = "prompt") -> tuple[Message, ...]:
+    """Return what stands before the reply: the system prompt, and the prompt, which may be a conversation itself."""
+    return _under_system(values, _prompt(values, where, part), where)
+
+
+def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
+    if is_chat(values.get(part)) or is_sharegpt(values.get(part)):
+        return read_messages(values[part], where)
+    # The input that an instruction speaks of is said in the same turn.
+    texts = [text_of(values.get(each), where, each) for each in (part, "input")]
+    text = "\n\n".join(each for each in texts if each)
     if not text:
-        return before
+        return ()
     if not (has_role_tokens(text) or is_hh(text)):
-        return (*before, Message("user", text))
+        return (Message("user", text),)
     said = read_transcript(text, where)
     # A prompt that is a transcript ends with the reply's own heading, which the reply fills.
-    return (*before, *(said[:-1] if said[-1].role == "assistant" and not said[-1].content else said))
+    return said[:-1] if said[-1].role == "assistant" and not said[-1].content else said
 
 
 def _reply(value: object, where: str, column: str) -> tuple[Message, ...]:
-    if is_chat(value) or is_sharegpt(value):
+    if _holds_messages(value):
         return read_messages(value, where)
     return (Message("assistant", text_of(value, where, column)),)
 
 
 def _spoken(value: object, where: str, column: str) -> tuple[Message, ...]:
-    if is_chat(value) or is_sharegpt(value):
+    if _holds_messages(value):
         return read_messages(value, where)
     text = text_of(value, where, column)
     return (Message("assistant", None),) if text is None else read_transcript(text, where)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from demur.data import chats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from demur.data.chats import Spoken, Values
 
@@ -40,6 +40,19 @@ class Column:
 
     names: tuple[str, ...]
     fits: Callable[[object], bool]
+
+    def find(self, fields: Mapping[str, object], taken: Collection[str], *, by_value: bool) -> str | None:
+        """Return the column of a row that the part goes by, or None.
+
+        Args:
+            fields: The row.
+            taken: Columns that are other parts already.
+            by_value: Whether the column's value must look like the part, too.
+        """
+        free = [name for name in self.names if name in fields and name not in taken]
+        fitting = [name for name in free if not by_value or self.fits(fields[name])]
+        # A number may be what was said, but a text beside it is likelier: the number may be a score.
+        return next((name for name in fitting if not chats.is_number(fields[name])), next(iter(fitting), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +88,39 @@ class Shape:
             return None
         found: dict[str, str] = {}
         for part, column in self.parts.items():
-            names = (given[part],) if part in given else column.names
-            fitting = [name for name in names if name in fields and (not by_value or column.fits(fields[name]))]
-            if fitting:
-                # A number may be what was said, but a text beside it is likelier: the number may be a score.
-                found[part] = next((name for name in fitting if not chats.is_number(fields[name])), fitting[0])
+            sought = Column((given[part],), column.fits) if part in given else column
+            name = sought.find(fields, () if part in given else found.values(), by_value=by_value)
+            if name is not None:
+                found[part] = name
             elif part in self.needs:
                 return None
+        return found
+
+    def completed(self, columns: Mapping[str, str], fields: Mapping[str, object]) -> dict[str, str]:
+        """Return the columns with one for each further part that a row has: the first row may not have had it."""
+        found = dict(columns)
+        for part, column in self.takes.items():
+            name = None if part in found else column.find(fields, found.values(), by_value=True)
+            if name is not None:
+                found[part] = name
         return found
 
 
 _SIDE = {"side": Column(("side",), chats.is_side)}
 _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_textual)}
 _PROMPT = Column(_PROMPTS, chats.is_textual)
+_SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
 _RESPONSE = Column(_RESPONSES, chats.is_textual)
 _TEXT_RESPONSE = Column((*_RESPONSES, "text"), chats.is_textual)
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
+    Shape("preference", {**_SIDES, "prompt": Column(_CHATS, chats.is_open_chat)}, chats.read_preference, _SYSTEM),
     Shape(
         "preference",
-        {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)},
+        _SIDES,
         chats.read_preference,
-        {"prompt": _PROMPT, **_SYSTEM},
+        {"prompt": _PROMPT, "input": Column(("input",), chats.is_textual), **_SYSTEM},
     ),
     Shape(
         "prompt_response",
@@ -105,8 +128,13 @@ SHAPES = (
         chats.read_pair,
         {**_SYSTEM, **_SIDE},
     ),
-    Shape("openai", {"messages": Column(_CHATS, chats.is_chat)}, chats.read_chat, _SIDE),
-    Shape("sharegpt", {"messages": Column(("conversations", *_CHATS), chats.is_sharegpt)}, chats.read_chat, _SIDE),
+    Shape("openai", {"messages": Column(_CHATS, chats.is_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
+    Shape(
+        "sharegpt",
+        {"messages": Column(("conversations", *_CHATS), chats.is_sharegpt)},
+        chats.read_chat,
+        {**_SYSTEM, **_SIDE},
+    ),
     Shape("hh", {"text": Column(_TEXTS, chats.is_hh_text)}, chats.read_text, _SIDE),
     Shape("role_tokens", {"text": Column(_TEXTS, chats.is_marked_text)}, chats.read_text, _SIDE),
     Shape(
@@ -125,5 +153,5 @@ SHAPES = (
     Shape("reply", {"response": _TEXT_RESPONSE}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, chats.is_textual)}, chats.read_text, _SIDE),
     # A first row that holds nothing is its own error, and does not hide the layout of those that follow.
-    Shape("openai", {"messages": Column(("messages",), chats.is_nothing)}, chats.read_chat, _SIDE),
+    Shape("openai", {"messages": Column(_CHATS, chats.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
 )

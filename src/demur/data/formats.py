@@ -22,7 +22,18 @@ _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 # A list of turns inside an object is the object's conversation, not a table of rows.
 _TURN_KEYS = frozenset({"role", "from"})
 # What says that a list of messages holds several conversations.
-_GROUP_KEYS = frozenset({"conversation_id", "chat_id", "dialog_id", "dialogue_id", "session_id", "thread_id"})
+_GROUP_KEYS = frozenset(
+    {
+        "conversation_id",
+        "chat_id",
+        "dialog_id",
+        "dialogue_id",
+        "session_id",
+        "thread_id",
+        "message_tree_id",
+        "parent_id",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

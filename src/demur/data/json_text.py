@@ -1,12 +1,13 @@
-"""Decode JSON from outside, so that every string in it can be encoded again."""
+"""Decode JSON from outside, and what stands where JSON should, so that every string in it can be encoded again."""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from typing import Any
 
-__all__ = ["decode_json", "json_objects"]
+__all__ = ["decode_json", "decode_python", "json_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -20,6 +21,20 @@ def decode_json(text: str) -> object:
     """
     value: object = json.loads(text)
     return _scrubbed(value) if "\\ud" in text or "\\uD" in text else value
+
+
+def decode_python(text: str) -> object:
+    """Decode a list or dict as Python prints it, which is how a CSV of pandas holds them.
+
+    Raises:
+        ValueError: The text is no such thing.
+        RecursionError: It is nested too deep.
+    """
+    try:
+        return _scrubbed(ast.literal_eval(text.strip()))
+    except (SyntaxError, MemoryError) as error:
+        message = "not a value that Python prints"
+        raise ValueError(message) from error
 
 
 def json_objects(text: str, key: str) -> list[dict[str, Any]]:

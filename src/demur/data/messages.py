@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from demur.data.json_text import decode_json
+from demur.data.json_text import decode_json, decode_python
 from demur.data.reasoning import joined_reasoning
 from demur.errors import RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from demur.conversation import Role
 
-__all__ = ["Message", "as_message_list", "has_message_keys", "is_message", "read_messages", "role_of", "text_of"]
+__all__ = [
+    "Message",
+    "as_message_list",
+    "has_message_keys",
+    "is_message",
+    "is_python_messages",
+    "read_messages",
+    "role_of",
+    "text_of",
+]
 
 _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("system", "developer"), "system"),
@@ -25,9 +36,13 @@ _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("tool", "function", "observation", "ipython", "tool_response", "function_response"), "tool"),
 }
 _ROLE_KEYS = ("role", "from")
-_CONTENT_KEYS = ("content", "value")
+_PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?:'[^{{}}]*, )?'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
+_CONTENT_KEYS = ("content", "value", "text")
 _CALL_KEYS = ("tool_calls", "function_call")
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+_SPOKEN_KEYS = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, *_REASONING_KEYS, "refusal"})
+_TEXT_KINDS = frozenset({"text", "input_text", "output_text"})
+_TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _REASONING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking"})
 
 
@@ -41,19 +56,21 @@ class Message:
 
 
 def as_message_list(value: object) -> list[object] | None:
-    """Return the list of messages that the value is, or that its JSON text holds, or None."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = decode_json(value)
-        except (ValueError, RecursionError):
-            return None
+    """Return the list of messages that the value is, or that its text holds as JSON or as Python prints it, or None."""
+    if isinstance(value, str):
+        value = _decoded(value)
     if isinstance(value, dict) and any(key in value for key in _ROLE_KEYS):
         return _transposed(value) if any(_is_list(value.get(key)) for key in _ROLE_KEYS) else [value]
     return list(value) if _is_list(value) else None
 
 
+def is_python_messages(value: object) -> bool:
+    """Tell whether the value is a text that begins as messages do that Python has printed."""
+    return isinstance(value, str) and _PYTHON_MESSAGES.match(value) is not None
+
+
 def has_message_keys(fields: Mapping[str, object]) -> bool:
-    """Tell whether there is one of `role` and `from`, and one of `content` and `value`."""
+    """Tell whether there is one of `role` and `from`, and one of `content`, `value` and `text`."""
     return any(key in fields for key in _ROLE_KEYS) and any(key in fields for key in _CONTENT_KEYS)
 
 
@@ -61,8 +78,8 @@ def is_message(item: object) -> bool:
     """Tell whether the item is a message of a role that is known; one that calls a tool may have no content."""
     if not isinstance(item, dict) or not (has_message_keys(item) or any(key in item for key in _CALL_KEYS)):
         return False
-    roles = [item[key] for key in _ROLE_KEYS if key in item]
-    return bool(roles) and isinstance(roles[0], str) and roles[0].strip().lower() in _ROLES
+    role = _first(item, _ROLE_KEYS)
+    return isinstance(role, str) and role.strip().lower() in _ROLES
 
 
 def read_messages(value: object, where: str) -> tuple[Message, ...]:
@@ -73,7 +90,10 @@ def read_messages(value: object, where: str) -> tuple[Message, ...]:
     """
     items = as_message_list(value)
     if items is None:
-        message = f"messages is {_short(value)}; give a list of {{role, content}} or {{from, value}}"
+        right = "give a list of {role, content} or {from, value}"
+        if is_python_messages(value):
+            right = "it is a list written by Python, and damaged; write it as JSON"
+        message = f"messages is {_short(value)}; {right}"
         raise RowError(message, where=where)
     return tuple(_message(item, where) for item in items)
 
@@ -111,6 +131,17 @@ def _is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
     return isinstance(value, list | tuple)
 
 
+def _decoded(text: str) -> object:
+    """Return what a text holds, or None where it holds no list or object."""
+    beginning = text.lstrip()
+    decoders = {"[": decode_json, "[{'": decode_python, "{'": decode_python}
+    for opening, decode in decoders.items():
+        if beginning.startswith(opening):
+            with contextlib.suppress(ValueError, RecursionError):
+                return decode(text)
+    return None
+
+
 def _transposed(columns: Mapping[str, object]) -> list[object] | None:
     """Turn a list for each key, as `datasets` keeps sequences of objects, into a list of messages."""
     lists = {key: value for key, value in columns.items() if _is_list(value)}
@@ -123,8 +154,13 @@ def _message(item: object, where: str) -> Message:
     if not isinstance(item, dict):
         message = f"a message is {_short(item)}; give {{role, content}} or {{from, value}}"
         raise RowError(message, where=where)
-    role = role_of(next((item[key] for key in _ROLE_KEYS if item.get(key) is not None), None), where)
-    content, thoughts = _content(next((item[key] for key in _CONTENT_KEYS if key in item), None), where)
+    role = role_of(_first(item, _ROLE_KEYS), where)
+    if not _SPOKEN_KEYS & item.keys() and not item.keys() <= {*_ROLE_KEYS}:
+        message = (
+            f"a message has {', '.join(map(str, item))}, and no content; give {{role, content}} or {{from, value}}"
+        )
+        raise RowError(message, where=where)
+    content, thoughts = _content(_first(item, _CONTENT_KEYS), where)
     calls = _calls(item.get("tool_calls") or item.get("function_call"))
     # Some providers put a refusal beside an empty content.
     said = [part for part in (content, item.get("refusal"), *calls) if isinstance(part, str) and part]
@@ -135,15 +171,28 @@ def _message(item: object, where: str) -> Message:
     return Message(role, "" if text is None and reasoning is not None else text, reasoning)
 
 
+def _first(item: Mapping[str, object], keys: Sequence[str]) -> object:
+    """Return what stands under the first key that is not null: tables that were merged have the keys of both."""
+    return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
 def _content(value: object, where: str) -> tuple[str | None, list[str]]:
     """Return the text of a content and the thinking among its parts."""
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list):
         return text_of(value, where, "content"), []
-    thoughts = [_part_text(part) for part in value if _kind(part) in _REASONING_PARTS]
-    said = [_part_text(part) for part in value if _kind(part) not in _REASONING_PARTS]
-    return "\n".join(said), thoughts
+    parts = [part for part in value if not _is_null(part)]
+    thoughts = [_part_text(part) for part in parts if _kind(part) in _REASONING_PARTS]
+    said = [_part_text(part) for part in parts if _kind(part) not in _REASONING_PARTS]
+    return (None if value and not parts else "\n".join(said)), thoughts
+
+
+def _is_null(part: object) -> bool:
+    """Tell whether a part is null, or meant to be a text and has none."""
+    if not isinstance(part, dict):
+        return part is None
+    return _kind(part) in _TEXT_KINDS and not any(isinstance(part.get(key), str) for key in _TEXT_KEYS)
 
 
 def _kind(part: object) -> str:
@@ -157,7 +206,7 @@ def _part_text(part: object) -> str:
     kind = _kind(part)
     if kind == "tool_use":
         return _call(part)
-    texts = (part.get(key) for key in ("text", "refusal", "thinking", "content"))
+    texts = (part.get(key) for key in _TEXT_KEYS)
     name = kind.removeprefix("input_").removesuffix("_url")
     return next((text for text in texts if isinstance(text, str)), f"[{name}]")
 

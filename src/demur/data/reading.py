@@ -77,6 +77,8 @@ class _Reading:
 
     def _row_conversations(self, row: Row, turns: Turns) -> tuple[Conversation, ...]:
         layout = self._file_layout(row)
+        if self.named is None:
+            layout = layout.for_row(row, self.overrides)
         try:
             return layout.conversations(row, turns=turns)
         except RowError as error:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
 from demur.data.columns import SHAPES
-from demur.data.messages import has_message_keys
+from demur.data.messages import has_message_keys, is_message
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
-from demur.data.transcripts import is_hh, read_marked, read_transcript
+from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from demur.data.columns import Shape
     from demur.data.messages import Message
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text"]
 
 Turns = Literal["last", "all"]
+_COLUMNS_SHOWN = 10
 LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
 
 
@@ -59,6 +60,29 @@ class Layout:
             raise LayoutError(_misfit(fields, self.columns, self.name))
         return layout
 
+    @property
+    def is_bare(self) -> bool:
+        """Tell whether a layout that was found knows of replies only, and of no column for what they answer."""
+        return self.name == "reply" or (self.name == "preference" and "prompt" not in self.columns)
+
+    def for_row(self, row: Row, overrides: Mapping[str, str] = {}) -> Layout:
+        """Return the layout that a further row is read in: its own where that tells what a bare reply answers.
+
+        Args:
+            row: A row of the file whose first row has this layout.
+            overrides: Columns by part, as for `detect`.
+
+        Raises:
+            RowError: This layout is bare, and `detect` refuses the row.
+        """
+        if not self.is_bare:
+            return self
+        try:
+            own = detect(row.fields, overrides)
+        except LayoutError as error:
+            raise RowError(str(error), where=row.where, reason="unknown_layout") from error
+        return self if own.is_bare else own
+
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
         """Read the conversations of one row, one for each reply that is judged.
 
@@ -78,9 +102,10 @@ class Layout:
             raise LayoutError(message)
         missing = [layout.columns[part] for part in layout.shape.needs if layout.columns[part] not in row.fields]
         if missing:
-            message = f"no column {missing[0]!r}; the row has {', '.join(row.fields)}"
+            message = f"no column {missing[0]!r}; the row has {_listed(row.fields)}"
             raise RowError(message, where=row.where)
-        values = {part: row.fields[name] for part, name in layout.columns.items() if name in row.fields}
+        columns = layout.shape.completed(layout.columns, row.fields)
+        values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}
         spoken = layout.shape.read(values, row.where)
         return tuple(
             Conversation(heard, row.position, side, turn, reasoning)
@@ -97,19 +122,20 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
         overrides: Columns by part, as `--field part=column` gives them.
 
     Raises:
-        LayoutError: No layout fits, or the row is a single message.
+        LayoutError: No layout fits, the row is a single message, or a transcript of a template that is not read.
     """
     layout = _found(fields, overrides, None)
     # A column that may hold a whole text holds one turn here, or the name of the conversation that it belongs to.
-    is_told_as_text = layout is None or (layout.name == "reply" and "text" in layout.columns)
-    if is_told_as_text and not overrides and has_message_keys(fields):
+    if not overrides and has_message_keys(fields) and (layout is None or _is_told_as_text(layout, fields)):
         message = (
-            f"the columns {', '.join(fields)} hold one message a row; group them under `messages`, one conversation a "
+            f"the columns {_listed(fields)} hold one message a row; group them under `messages`, one conversation a "
             "row, or say that each row is a whole reply, as in --field text=COLUMN"
         )
         raise LayoutError(message)
     if layout is None:
         raise LayoutError(_misfit(fields, overrides, None))
+    if layout.name == "reply":
+        _check_no_transcript(layout, fields)
     return layout
 
 
@@ -134,7 +160,7 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
         RowError: The text has turns, but none of the assistant's.
     """
     # A bare reply may begin with "Human:", and then nobody answers.
-    read = read_transcript if is_hh(text) and "\n\nAssistant:" in text else read_marked
+    read = read_transcript if is_answered_hh(text) else read_marked
     ((turn, heard, reasoning),) = _judged(read(text, where), where, "last")
     return Conversation(heard, turn=turn, reasoning=reasoning)
 
@@ -171,7 +197,7 @@ def _found(fields: Mapping[str, object], given: Mapping[str, str], name: str | N
     _check_parts(given, name)
     absent = [column for column in given.values() if column not in fields]
     if absent:
-        message = f"no column {absent[0]!r}; the columns are {', '.join(fields)}"
+        message = f"no column {absent[0]!r}; the columns are {_listed(fields)}"
         raise LayoutError(message)
     # A layout that is named is taken at its word: where the values do not look like it, its reader says what is wrong.
     for by_value in (True,) if name is None else (True, False):
@@ -182,8 +208,27 @@ def _found(fields: Mapping[str, object], given: Mapping[str, str], name: str | N
     return None
 
 
+def _is_told_as_text(layout: Layout, fields: Mapping[str, object]) -> bool:
+    if layout.name != "reply":
+        return False
+    # A column `text` is a reply's usual name: it is a turn only beside the role of a speaker.
+    return "text" in layout.columns or (layout.columns["response"] == "text" and is_message(fields))
+
+
+def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
+    column = next(iter(layout.columns.values()))
+    value = fields[column]
+    mark = unread_mark(value) if isinstance(value, str) else None
+    if mark is not None:
+        message = (
+            f"{column} begins as a transcript with {mark!r}; split it into `messages`, or give --format reply if it is "
+            "a reply"
+        )
+        raise LayoutError(message)
+
+
 def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> str:
-    met = ", ".join(f"{column} ({type(value).__name__})" for column, value in fields.items())
+    met = _listed([f"{column} ({type(value).__name__})" for column, value in fields.items()])
     chosen = "".join(f", with {part}={column}," for part, column in given.items())
     needs = dict.fromkeys(f"{shape.name} ({', '.join(shape.needs)})" for shape in _shapes(name))
     what = "no layout" if name is None else f"not the layout {name!r}"
@@ -191,6 +236,12 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
         "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN"
     )
+
+
+def _listed(columns: Collection[str]) -> str:
+    """Write out columns; an object of rows by id has as many as it has rows."""
+    shown = ", ".join(list(columns)[:_COLUMNS_SHOWN])
+    return shown if len(columns) <= _COLUMNS_SHOWN else f"{shown} and {len(columns) - _COLUMNS_SHOWN:,} more"
 
 
 def _judged(

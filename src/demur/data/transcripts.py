@@ -10,28 +10,41 @@ import re
 
 from demur.data.messages import Message, role_of
 
-__all__ = ["has_role_tokens", "is_hh", "read_marked", "read_transcript"]
+__all__ = ["has_role_tokens", "is_answered_hh", "is_hh", "read_marked", "read_transcript", "unread_mark"]
 
 _NAMES = "system|developer|user|human|prompter|assistant|bot|model|tool|function"
 _TOKEN = re.compile(
     rf"<\|(?P<plain>{_NAMES})\|>"
-    rf"|<\|im_start\|>(?P<chatml>{_NAMES})[ \t]*\n"
+    rf"|<\|im_start\|>(?P<chatml>{_NAMES})[ \t]*\r?\n"
     rf"|<\|start_header_id\|>(?P<llama>{_NAMES})<\|end_header_id\|>"
 )
-_BEGINNING = re.compile(r"(?:\s|<s>|<\|begin_of_text\|>|<\|startoftext\|>)*")
+# Templates that do not say where each turn ends, or that carry no role names of ours.
+_UNREAD_MARK = re.compile(r"\[INST\]|### Human:|<start_of_turn>")
+_BEGINNING = re.compile(r"(?:\s|<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)*")
 _END = re.compile(r"(?:\s|</s>|<\|(?:end|im_end|eot_id|endoftext|end_of_text)\|>)+\Z")
-_HH_SPEAKER = re.compile(r"(?:\A\s*|\n\n)(?P<speaker>Human|Assistant):")
+_HH_ANSWER = re.compile(r"\r?\n\r?\nAssistant:")
+_HH_SPEAKER = re.compile(r"(?:\A\s*|\r?\n\r?\n)(?P<speaker>Human|Assistant):")
 
 
 def has_role_tokens(text: str) -> bool:
     """Tell whether the text begins with a role token."""
-    beginning = _BEGINNING.match(text)
-    return _TOKEN.match(text, 0 if beginning is None else beginning.end()) is not None
+    return _TOKEN.match(text, _beginning(text)) is not None
+
+
+def unread_mark(text: str) -> str | None:
+    """Return the mark that the text begins with as a transcript of a template that is not read, or None."""
+    mark = _UNREAD_MARK.match(text, _beginning(text))
+    return None if mark is None else mark.group()
 
 
 def is_hh(text: str) -> bool:
     """Tell whether the text begins as a transcript of `Human:` and `Assistant:` does."""
     return re.match(r"\s*(?:Human|Assistant):", text) is not None
+
+
+def is_answered_hh(text: str) -> bool:
+    """Tell whether the text begins as such a transcript, and has a turn of the assistant's after the first."""
+    return is_hh(text) and _HH_ANSWER.search(text) is not None
 
 
 def read_transcript(text: str, where: str) -> tuple[Message, ...]:
@@ -54,3 +67,9 @@ def read_marked(text: str, where: str) -> tuple[Message, ...]:
         Message(role_of(token[str(token.lastgroup)], where), _END.sub("", text[token.end() : end]).strip())
         for token, end in zip(tokens, ends, strict=True)
     )
+
+
+def _beginning(text: str) -> int:
+    """Return where the text begins after what opens any text."""
+    beginning = _BEGINNING.match(text)
+    return 0 if beginning is None else beginning.end()

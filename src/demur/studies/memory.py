@@ -93,6 +93,8 @@ class RowReader:
 
     def _row_conversations(self, row: Row) -> tuple[Conversation, ...]:
         layout = self._first_layout(row) if self._layout is None else self._layout
+        if self.name is None:
+            layout = layout.for_row(row, self.fields)
         try:
             return layout.conversations(row, turns=self.turns)
         except RowError as error:
