@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from demur.model.settings import TrainingSettings
     from demur.model.targets import Example
+    from demur.taxonomy import Taxonomy
 
 __all__ = ["read_checkpoint", "run_identity", "write_checkpoint"]
 
@@ -29,6 +30,7 @@ def run_identity(
     held_out: Sequence[Example],
     settings: TrainingSettings,
     *,
+    taxonomy: Taxonomy,
     started_from: str | None = None,
 ) -> dict[str, Any]:
     """Return what two runs have in common exactly where one can go on from the other's checkpoint.
@@ -38,6 +40,7 @@ def run_identity(
         training: What it is fitted to.
         held_out: What chooses the epoch.
         settings: How it is fitted.
+        taxonomy: Orders and groups the kinds.
         started_from: Digest of the weights that it began with; None for fresh ones.
     """
     digest = hashlib.sha256()
@@ -47,7 +50,7 @@ def run_identity(
         digest.update(f"{name} {tuple(parameter.shape)}".encode())
         if not parameter.requires_grad:
             digest.update(parameter.detach().cpu().numpy().tobytes())
-    identity = {"settings": asdict(settings), "n_held_out": len(held_out)}
+    identity = {"settings": asdict(settings), "n_held_out": len(held_out), "taxonomy": taxonomy.fingerprint}
     started = {} if started_from is None else {"started_from": started_from}
     return {**identity, **started, "rows_and_encoder_sha256": digest.hexdigest()}
 
@@ -72,6 +75,8 @@ def read_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         message = f"{path} is damaged ({type(error).__name__}); remove it to train from the beginning"
         raise TrainingError(message) from error
     if not isinstance(content, dict) or content.get("identity") != identity:
-        message = f"{path} is the checkpoint of another run: settings, rows, encoder or beginning differ; remove it"
+        message = (
+            f"{path} is the checkpoint of another run: settings, rows, taxonomy, encoder or beginning differ; remove it"
+        )
         raise TrainingError(message)
     return content

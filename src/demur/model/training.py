@@ -80,7 +80,8 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
         taxonomy: Gives the groups for the group loss.
         tokenizer: The encoder's own.
         settings: How to train.
-        checkpoint: A file to continue from if it exists, and to write to; removed at the end.
+        checkpoint: A file to continue from if it exists, and to write to. It is left in place: with it, what the caller
+            does with the network can be stopped and done again without a step.
         started_from: Digest of the weights that the network holds at first; None where its heads are fresh.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
@@ -107,7 +108,6 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
         if run.is_epoch_end or run.state.step % settings.checkpoint_steps == 0:
             run.save(checkpoint)
     network.load_state_dict(run.state.best, strict=False)
-    checkpoint.unlink(missing_ok=True)
     return [Validation(**entry) for entry in run.state.history]
 
 
@@ -137,7 +137,9 @@ class _Run:
         free = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self._optimizer = torch.optim.AdamW(free, lr=settings.learning_rate, weight_decay=settings.weight_decay)
         self._free = free
-        self._identity = run_identity(network, training, held_out, settings, started_from=started_from)
+        self._identity = run_identity(
+            network, training, held_out, settings, taxonomy=taxonomy, started_from=started_from
+        )
         self._plan: tuple[int, list[list[int]]] = (-1, [])
         self._device = next(network.parameters()).device
         torch.manual_seed(settings.seed)

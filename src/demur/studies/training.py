@@ -140,17 +140,20 @@ def _train(
             checkpoint=checkpoint, started_from=None if beginning is None else beginning.manifest.tensors_sha256,
             on_step=on_step, on_epoch=on_epoch,
         )  # fmt: skip
+        tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
+        manifest = finished(
+            tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=encoder,
+            low_rank_scale=settings.low_rank_scale,
+            training={**_record(lesson, history), **recorded, **begun(beginning, lesson, taxonomy)},
+            kept=beginning.manifest if beginning is not None and lesson.parts.is_thin else None,
+        )  # fmt: skip
     except KeyboardInterrupt as interrupt:
         if checkpoint.exists():
             interrupt.add_note(f"the same command goes on from {checkpoint}")
         raise
-    tensors = {name: tensor.cpu() for name, tensor in network.trained().items()}
-    return finished(
-        tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=encoder,
-        low_rank_scale=settings.low_rank_scale,
-        training={**_record(lesson, history), **recorded, **begun(beginning, lesson, taxonomy)},
-        kept=beginning.manifest if beginning is not None and lesson.parts.is_thin else None,
-    )  # fmt: skip
+    # Not before the weights are written: until then it is all that is left of the training.
+    checkpoint.unlink(missing_ok=True)
+    return manifest
 
 
 def _require_both_sides(training: Sequence[Example]) -> None:
