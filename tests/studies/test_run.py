@@ -78,3 +78,27 @@ def test_what_a_judge_was_paid_goes_with_the_audit_that_it_is_of(tmp_path: Path)
         audit(TALKS, labeler=Paced(), out=tmp_path)
     audit(TALKS, labeler=Paced(), out=tmp_path, overwrite=True)
     assert not AuditFolder(tmp_path).spending.exists()
+
+
+class Meddling(Paced):
+    """Clear a finished shard away while judging, as another process on the same folder would."""
+
+    def __init__(self, shards: Path) -> None:
+        """Name the shards' folder."""
+        super().__init__()
+        self._shards = shards
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        """Refuse them all, the first shard gone."""
+        for path in self._shards.glob("part-000000.*"):
+            path.unlink()
+        yield from super().label(conversations)
+
+
+def test_results_that_lack_a_shard_are_not_put_in_place(tmp_path: Path) -> None:
+    """A table with rows missing must not stand for the whole audit."""
+    out = tmp_path / "out"
+    with pytest.raises(OutputError, match=r"holds 0 verdicts where 10 were reached: another process"):
+        audit(TALKS, labeler=Meddling(out / "shards"), out=out)
+    assert not (out / "verdicts.parquet").exists()
+    assert not (out / "composition.json").exists()

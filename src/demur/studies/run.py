@@ -106,7 +106,7 @@ class Run:
             layouts: Number of files by the layout that they were read in.
         """
         shards, manifest = self.folder.shards(self.taxonomy), read_object(self.folder.manifest)
-        shards.join(self.folder.verdicts)
+        shards.join(self.folder.verdicts, n_rows=tally.composition.rows)
         write_json(self.folder.tally, tally.to_json())
         content = summary(tally, manifest, layouts=layouts, at=self._operating_point())
         write_json(self.folder.composition, content)

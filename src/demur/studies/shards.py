@@ -125,21 +125,33 @@ class Shards:
             with writing(path) as temporary:
                 temporary.write_bytes(content)
 
-    def join(self, path: Path) -> None:
-        """Write all finished chunks as one file, reading one at a time."""
+    def join(self, path: Path, *, n_rows: int) -> None:
+        """Write all finished chunks as one file, reading one at a time.
+
+        Raises:
+            OutputError: They do not hold `n_rows` verdicts. The file is then left as it was.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         columns = schema(self._taxonomy.keys)
         with writing(path) as temporary, pq.ParquetWriter(temporary, columns, compression="zstd") as writer:
             held: list[pa.Table] = []
+            n_joined = 0
             for number in range(self.finished()):
                 held.append(pq.read_table(self._verdicts(number), schema=columns, use_threads=False))
+                n_joined += held[-1].num_rows
                 if sum(table.num_rows for table in held) >= _ROW_GROUP:
                     writer.write_table(pa.concat_tables(held).combine_chunks())
                     held.clear()
             if held:
                 writer.write_table(pa.concat_tables(held).combine_chunks())
+            if n_joined != n_rows:
+                message = (
+                    f"{str(self._folder)!r} holds {n_joined:,} verdicts where {n_rows:,} were reached: another process "
+                    "seems to have worked on it and cleared up; give each run a folder of its own"
+                )
+                raise OutputError(message)
 
     def remove(self) -> None:
         """Remove the chunks, and their folder where nothing else is in it."""
