@@ -177,6 +177,14 @@ def test_a_single_cluster_has_no_interval() -> None:
     assert math.isnan(estimate.high)
 
 
+def test_a_figure_that_no_resample_changes_has_no_interval() -> None:
+    """Three of three right: that no error was met does not make it certain that there is none."""
+    estimate = resamples([1, 2, 3]).ratio(np.array([True, True, True]))
+    assert (estimate.value, estimate.n) == (1.0, 3)
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+
+
 def test_the_same_seed_gives_the_same_interval_however_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded by parts of the draws; the parts do not show."""
     flags = np.array([True] * 30 + [False] * 20)

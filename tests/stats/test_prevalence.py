@@ -49,11 +49,19 @@ def test_a_flawless_labeler_leaves_the_share_as_it_is() -> None:
     assert corrected.low < 0.3 < corrected.high
 
 
-def test_fewer_flags_than_false_alarms_give_a_share_of_zero() -> None:
-    """A corrected share is a share: it is clipped, and so are its ends."""
-    corrected = corrected_share(1, 400, POINT)
+def test_a_share_and_its_ends_are_clipped() -> None:
+    """A few flags less than the false alarms to be expected give 0, with what sampling leaves open above it."""
+    corrected = corrected_share(30, 400, POINT)
     assert (corrected.share, corrected.low) == (0.0, 0.0)
-    assert corrected_share(400, 400, POINT).high == 1.0
+    assert 0 < corrected.high < 0.1
+
+
+def test_counts_that_no_share_explains_give_none_instead_of_a_certain_limit() -> None:
+    """Both ends below 0, or above 1, would clip to an interval without width."""
+    too_few, too_many = corrected_share(1, 400, POINT), corrected_share(400, 400, POINT)
+    assert (too_few.undefined or "").startswith("fewer refusals were counted than its alarms")
+    assert (too_many.undefined or "").startswith("more refusals were counted than its hits")
+    assert all(math.isnan(number) for number in (too_few.share, too_few.low, too_few.high))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ Undefined = Literal[
     "the reference holds nothing but refusals",
     "the labeler is no better than chance on the reference",
     "the reference is too small to tell the labeler from chance",
+    "fewer refusals were counted than its alarms on the reference give: it errs otherwise here",
+    "more refusals were counted than its hits on the reference give: it errs otherwise here",
 ]
 """Why a share cannot be corrected."""
 
@@ -109,8 +111,8 @@ def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedSh
         d = 2 z² (P' Se'(1-Se') / (m + 2) - (1-P') Sp'(1-Sp') / (k + 2))
         V = (AP'(1-AP') / n' + P'² Se'(1-Se') / (m + 2) + (1-P')² Sp'(1-Sp') / (k + 2)) / (Se' + Sp' - 1)²
 
-    It holds where the labeler errs on the counted replies as often as on the reference, and where the counted
-    replies are not the reference.
+    It holds where the labeler errs on the counted replies as often as on the reference, and where the counted replies
+    are not the reference; where both ends lie beyond the same limit it does not, and there is no corrected share.
 
     Args:
         flagged: Replies that the labeler called refusals.
@@ -120,7 +122,7 @@ def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedSh
     apparent, adjusted = Share(flagged, total), _adjusted(at)
     undefined = _undefined(total, at, adjusted)
     if undefined is not None:
-        return CorrectedShare(math.nan, math.nan, math.nan, undefined)
+        return _uncorrected(undefined)
     sensitivity, specificity, youden = adjusted.sensitivity, adjusted.specificity, adjusted.youden
     n = total + Z_95**2
     flagged_share = (flagged + Z_95**2 / 2) / n
@@ -130,8 +132,19 @@ def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedSh
     of_specificity = specificity * (1 - specificity) / adjusted.others
     middle = p + 2 * Z_95**2 * (p * of_sensitivity - (1 - p) * of_specificity)
     margin = Z_95 * math.sqrt(of_flagged + p**2 * of_sensitivity + (1 - p) ** 2 * of_specificity) / youden
+    low, high = middle - margin, middle + margin
+    # No share from 0 to 1 fits the count, sampling and the reference's size allowed for: clipped, both ends would be
+    # the same limit, and look certain.
+    if high <= 0:
+        return _uncorrected("fewer refusals were counted than its alarms on the reference give: it errs otherwise here")
+    if low >= 1:
+        return _uncorrected("more refusals were counted than its hits on the reference give: it errs otherwise here")
     share = (apparent.share + at.specificity - 1) / at.youden
-    return CorrectedShare(_clipped(share), _clipped(middle - margin), _clipped(middle + margin))
+    return CorrectedShare(_clipped(share), _clipped(low), _clipped(high))
+
+
+def _uncorrected(reason: Undefined) -> CorrectedShare:
+    return CorrectedShare(math.nan, math.nan, math.nan, reason)
 
 
 def _adjusted(at: OperatingPoint) -> OperatingPoint:

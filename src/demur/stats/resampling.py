@@ -65,7 +65,8 @@ class Resamples:
     def estimate(self, statistic: Statistic, n: int | None = None) -> Estimate:
         """Give a figure with its percentile interval; `n` is the rows it rests on, where these are not all.
 
-        Resamples in which the figure is undefined are left out. There is no interval from fewer than two clusters.
+        Resamples in which the figure is undefined are left out. There is no interval from fewer than two clusters, nor
+        where every resample gives the same figure: what was never met cannot be drawn, and is not thereby impossible.
         """
         (estimate,) = self.estimates(lambda weights: statistic(weights)[:, None], n)
         return estimate
@@ -116,5 +117,7 @@ def _drawn(times: NDArray[np.int64], number: int, generator: np.random.Generator
 
 def _interval(figure: Floats) -> tuple[float, float]:
     defined = figure[~np.isnan(figure)]
-    low, high = np.quantile(defined, (0.025, 0.975)) if defined.size else (math.nan, math.nan)
+    if not defined.size or defined.min() == defined.max():
+        return math.nan, math.nan
+    low, high = np.quantile(defined, (0.025, 0.975))
     return float(low), float(high)
