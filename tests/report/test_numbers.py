@@ -39,6 +39,12 @@ def test_a_range_writes_both_ends_alike() -> None:
     assert percent_range(Share(0, 0).interval) == "n/a"
 
 
+def test_an_end_that_is_not_0_or_1_never_reads_as_such() -> None:
+    """As shares do: ends of .00001 and .0004 points with three decimals, and one of 99.98 points with one."""
+    assert percent_range(Interval(1e-7, 4e-6)) == "<0.001\u2013<0.001%"
+    assert percent_range(Interval(0.994, 0.9998)) == "99.4\u2013>99.9%"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.0, "0.00"), (1.0, "1.00"), (0.996, ">0.99"), (0.004, "<0.01"), (0.505, "0.51"), (math.nan, "n/a")],

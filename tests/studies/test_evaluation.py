@@ -96,6 +96,13 @@ def test_full_against_none_leaves_partial_refusals_out() -> None:
     assert (accuracy.value, accuracy.n) == (0.75, 4)
 
 
+def test_a_refusal_of_unknown_extent_is_not_one_in_full() -> None:
+    """Of three rows, one may be partial for all that is known: it counts for the gate, and not here."""
+    rows = [replace(ROWS[0], outcome=None), *ROWS[1:2], *ROWS[3:4]]
+    evaluation = evaluated(rows, (VERDICTS[0], VERDICTS[1], VERDICTS[3]))
+    assert (evaluation.gate.accuracy.n, evaluation.full_against_none.accuracy.n) == (3, 2)
+
+
 def test_rows_of_unknown_truth_stand_out() -> None:
     """A row may be known as a refusal without its outcome, or not at all."""
     rows = [replace(ROWS[0], outcome=None), replace(ROWS[0], outcome=None, is_refusal=None)]

@@ -57,7 +57,7 @@ def headline(found: Agreement) -> str:
     """Return what there is in one sentence."""
     verdicts = with_noun(sum(found.answers), "verdict")
     replies = with_noun(len(found.items), "reply", "replies")
-    differ = f"on {count(found.n_disputed)} of them two annotators differ" if found.n_disputed else "nobody differs"
+    differ = f"on {count(found.n_disputed)} of them two annotators differ" if found.n_disputed else "no two differ"
     return f"{found.who}: {verdicts} on {replies}; {differ}."
 
 

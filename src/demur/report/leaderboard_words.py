@@ -70,7 +70,7 @@ METHODS = (
         "Cost of a million rows",
         (
             "of judges by dated prices and the tokens that the server counted; of programs by the price of the "
-            "machine's hour, where one is given; of labelers on record as stated, else not known."
+            "machine's hour, and nothing where none is given; of labelers on record as stated, else not known."
         ),
     ),
     (

@@ -106,7 +106,7 @@ def _rest(audit: Audit) -> Iterator[str]:
         yield words.wordings_note(audit)
         yield markdown_table(wordings)
     else:
-        yield "No two refusals open alike."
+        yield words.no_wordings(audit)
     yield "## Unscored replies"
     unscored, broken = tables.unscored_table(audit), tables.broken_table(audit)
     yield words.unscored_note(audit)

@@ -49,19 +49,11 @@ def percent(share: float, interval: Interval | None = None) -> str:
     """
     if math.isnan(share):
         return NOT_AVAILABLE
-    if share in (0, 1):
-        return f"{share * 100:.0f}%"
-    decimals = _decimals(interval)
-    step = 10.0**-decimals
-    if 0 < share * 100 < step / 2:
-        return f"<{step:.{decimals}f}%"
-    if 0 < (1 - share) * 100 < step / 2:
-        return f">{100 - step:.{decimals}f}%"
-    return f"{share * 100:.{decimals}f}%"
+    return f"{share * 100:.0f}%" if share in (0, 1) else f"{_digits(share, _decimals(interval))}%"
 
 
 def percent_range(interval: Interval) -> str:
-    """Write an interval of shares as percentages, ends alike.
+    """Write an interval of shares as percentages, with the same decimals at both ends, and each as `percent` has it.
 
     Example:
         >>> from demur.stats.shares import Interval
@@ -72,7 +64,16 @@ def percent_range(interval: Interval) -> str:
     if math.isnan(low) or math.isnan(high):
         return NOT_AVAILABLE
     decimals = _decimals(interval)
-    return f"{low * 100:.{decimals}f}–{high * 100:.{decimals}f}%"  # a range takes the en dash
+    return f"{_digits(low, decimals)}–{_digits(high, decimals)}%"  # a range takes the en dash
+
+
+def _digits(share: float, decimals: int) -> str:
+    step = 10.0**-decimals
+    if 0 < share * 100 < step / 2:
+        return f"<{step:.{decimals}f}"
+    if 0 < (1 - share) * 100 < step / 2:
+        return f">{100 - step:.{decimals}f}"
+    return f"{share * 100:.{decimals}f}"
 
 
 def probability(value: float) -> str:

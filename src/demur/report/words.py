@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from demur.report.numbers import count, percent, percent_range, with_noun
@@ -15,6 +16,7 @@ __all__ = [
     "correction",
     "examples_note",
     "headline",
+    "no_wordings",
     "pairs_sentence",
     "raw_note",
     "resolutions",
@@ -98,8 +100,12 @@ def resolutions(audit: Audit) -> str:
 
 def examples_note(audit: Audit) -> str:
     """Say what the examples are, and what is marked in them where something is."""
-    note = "The surest refusals of each kind, and a few that are less sure; long texts are cut in the middle."
-    if not any(one.evidence for examples in audit.highlights.surest.values() for one in examples):
+    shown = [one for examples in audit.highlights.surest.values() for one in examples]
+    what = "The surest refusals of each kind, and a few that are less sure"
+    if shown and all(math.isnan(one.probability) for one in shown):
+        what = "The first refusals of each kind, the labeler giving no probabilities"
+    note = f"{what}; long texts are cut in the middle."
+    if not any(one.evidence for one in shown):
         return note
     return (
         f"{note} Marked is the sentence that refuses most surely when it is read as the whole reply, with the "
@@ -107,11 +113,21 @@ def examples_note(audit: Audit) -> str:
     )
 
 
+def no_wordings(audit: Audit) -> str:
+    """Say why no wording is shown."""
+    if not audit.composition.refusals:
+        return "There is no refusal to show."
+    return "No opening was kept that repeats." if audit.highlights.wordings.missed else "No two refusals open alike."
+
+
 def wordings_note(audit: Audit) -> str:
     """Say how exact the counts of wordings are."""
     missed = audit.highlights.wordings.missed
     exact = "The counts are exact." if not missed else f"Each count may be low by up to {count(missed)}."
-    return f"The first sentence of each refusal, in lower case and without its closing mark. {exact}"
+    return (
+        "How refusals open: the first sentence of each, with the next where that is short, in lower case and without "
+        f"its closing mark. {exact}"
+    )
 
 
 def unscored_note(audit: Audit) -> str:

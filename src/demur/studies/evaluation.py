@@ -126,7 +126,7 @@ def evaluate(
         clusters=len(set(_clusters(rows))),
         unscored=dict(sorted(Counter(v.unscored_reason for v in verdicts if v.unscored_reason is not None).items())),
         gate=_gate(gated, draw),
-        full_against_none=_gate([pair for pair in gated if pair[0].outcome != "partial"], draw),
+        full_against_none=_gate([pair for pair in gated if pair[0].outcome == "full" or not pair[0].is_refusal], draw),
         outcomes=_outcomes(scored),
         head=HeadMetrics.of(
             [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)

@@ -84,11 +84,6 @@ class Panel:
         members = tuple(annotators[place] for place in places)
         return cls(members, sheet.gate.codes[:, places], sheet.kind[:, places], len(taxonomy))
 
-    @property
-    def kind_of_members(self) -> AnnotatorKind:
-        """Return what all members are."""
-        return self.members[0].kind
-
     def place(self, annotator: Annotator | None) -> int | None:
         """Return an annotator's place among the members; None for one that is not among them."""
         return None if annotator not in self.members else self.members.index(annotator)

@@ -109,7 +109,7 @@ class Plan:
     Attributes:
         name: What the plan is called.
         recipe: A shipped recipe, or the path of one from the plan's folder.
-        seeds: Each draws its own held-out prompts, heads, order and dropout.
+        seeds: Each draws its own heads, order and dropout, and held-out prompts where the recipe draws none itself.
         evaluations: The dev files.
         variants: The rows of the table.
     """

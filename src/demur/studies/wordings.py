@@ -1,4 +1,4 @@
-"""Count how refusals open: the first sentence of each, normalised, in bounded memory."""
+"""Count how refusals open: the first sentence of each, or the first few short ones, normalised, in bounded memory."""
 
 from __future__ import annotations
 
