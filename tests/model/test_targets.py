@@ -110,17 +110,6 @@ def test_a_label_is_softened_as_far_as_it_is_doubted(
     assert example.weight == 0.5
 
 
-def test_what_each_head_learns_of_a_row_is_the_examples(taxonomy: Taxonomy, renderer: Renderer) -> None:
-    """Balancing multiplies the factor of the kinds: of 3 rows and 1, by sqrt 3."""
-    rows = [
-        row(outcome="full", is_refusal=True, readings=((key,),), gate_weight=0.0, kind_weight=0.5)
-        for key in ("privacy", "privacy", "privacy", "unknowable")
-    ]
-    found = balanced([target(each, taxonomy, renderer) for each in rows], exponent=0.5, cap=5.0)
-    assert [each.gate_weight for each in found] == [0.0] * 4
-    assert [each.kind_weight for each in found] == pytest.approx([0.5] * 3 + [0.5 * 3**0.5])
-
-
 def test_a_weak_label_names_no_kind(taxonomy: Taxonomy, renderer: Renderer) -> None:
     """Neither kind nor extent, since nobody read the reply for them."""
     example = target(row(outcome="full", is_refusal=True, is_weak=True, readings=(("privacy",),)), taxonomy, renderer)

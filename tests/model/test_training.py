@@ -46,10 +46,10 @@ def one_hot(index: int) -> tuple[float, ...]:
 
 
 def example(
-    *, refusal: float = 1.0, partial: float = math.nan, kinds: tuple[float, ...] | None = None, **weights: float
+    *, refusal: float = 1.0, partial: float = math.nan, kinds: tuple[float, ...] | None = None, weight: float = 1.0
 ) -> Example:
     """Build an example whose text does not matter."""
-    return Example("a", "a", refusal, partial, kinds, **weights)
+    return Example("a", "a", refusal, partial, kinds, weight)
 
 
 def refuses(subject: str, kind: int) -> Example:
@@ -189,25 +189,6 @@ def test_rows_count_by_their_weight(taxonomy: Taxonomy) -> None:
     logits.gate[:, 1] = 2.0
     batch = [example(), example(refusal=0.0, weight=0.3)]
     expected = (math.log1p(math.exp(-2)) + 0.3 * math.log1p(math.exp(2))) / 1.3
-    assert loss_of(logits, batch, taxonomy) == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_row_can_teach_its_kind_alone(taxonomy: Taxonomy) -> None:
-    """Weight 0 at the gate: the other row's ln 2 is the gate's loss, partial's too; kind and group are as ever."""
-    row = example(partial=0.0, kinds=one_hot(0), gate_weight=0.0)
-    logits = even_logits(2)
-    logits.gate[0, 1] = logits.partial[0] = 9.0
-    other = example(refusal=0.0)
-    expected = math.log(2) + math.log(16) + 0.5 * math.log(16 / 7)
-    assert loss_of(logits, [row, other], taxonomy) == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_row_can_teach_the_gate_alone(taxonomy: Taxonomy) -> None:
-    """Weight 0 in the kinds: sure of the wrong one, it costs nothing beside a row of even odds."""
-    logits = even_logits(2)
-    logits.kinds[0, 1] = 9.0
-    batch = [example(kinds=one_hot(0), kind_weight=0.0), example(kinds=one_hot(0))]
-    expected = math.log(2) + math.log(16) + 0.5 * math.log(16 / 7)
     assert loss_of(logits, batch, taxonomy) == pytest.approx(expected, rel=1e-6)
 
 

@@ -52,15 +52,6 @@ def test_a_source_sets_weight_and_confidence_of_all_its_rows(tmp_path: Path, tax
     assert [(each.weight, each.confidence) for each in found] == [(0.5, 0.9)] * 2
 
 
-def test_a_source_sets_how_much_each_head_learns_of_it(tmp_path: Path, taxonomy: Taxonomy) -> None:
-    """Factors of 1 where it does not say."""
-    write(tmp_path / "rows.jsonl", [row("a")])
-    write(tmp_path / "kinds.jsonl", [row("b")])
-    sources = Source("rows.jsonl"), Source("kinds.jsonl", gate_weight=0.0, kind_weight=2.0)
-    found = mix(recipe(*sources), taxonomy, folders=[tmp_path]).rows
-    assert [(each.gate_weight, each.kind_weight) for each in found] == [(1.0, 1.0), (0.0, 2.0)]
-
-
 def test_sources_and_the_files_of_a_folder_come_in_order(tmp_path: Path, taxonomy: Taxonomy) -> None:
     """Sources as the recipe lists them, files by name, and only training rows of them."""
     write(tmp_path / "z.jsonl", [row("z1", split="train"), row("z2", split="dev")])

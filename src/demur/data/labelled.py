@@ -47,8 +47,6 @@ class Labelled:
         split: `train`, `dev`, or None.
         family: What sort of case it is, where a file sorts its cases; figures are given for each.
         weight: How much the row counts in training; 0 for one that is only held out.
-        gate_weight: Further factor of the weight where the gate learns.
-        kind_weight: Further factor of the weight where the category head learns.
         confidence: Probability that the label of the gate is right, which softens its target.
         origin_prompt: Of a variant of another row, what that row's prompt is told by; None where the row is no variant.
     """
@@ -66,8 +64,6 @@ class Labelled:
     split: str | None = None
     family: str | None = None
     weight: float = 1.0
-    gate_weight: float = 1.0
-    kind_weight: float = 1.0
     confidence: float = 1.0
     origin_prompt: str | None = None
 

@@ -58,12 +58,9 @@ class FrozenEngine:
         of_extent = ~np.isnan(extent)
         of_kind = np.array([row.kinds is not None for row in rows])
         kinds = np.array([int(np.argmax(row.kinds)) for row in rows if row.kinds is not None], dtype=np.int64)
-        gate_weight = weight * np.array([row.gate_weight for row in rows])
         kind_weight = weight * np.array([row.kind_weight for row in rows])
-        engine._gate = _Logistic.fit(hidden, refuses, gate_weight, 2)
-        engine._partial = _Logistic.fit(
-            hidden[of_extent], extent[of_extent].astype(np.int64), gate_weight[of_extent], 2
-        )
+        engine._gate = _Logistic.fit(hidden, refuses, weight, 2)
+        engine._partial = _Logistic.fit(hidden[of_extent], extent[of_extent].astype(np.int64), weight[of_extent], 2)
         engine._kinds = _Logistic.fit(hidden[of_kind], kinds, kind_weight[of_kind], n_categories)
         return engine
 

@@ -42,16 +42,15 @@ class Loss:
         device = logits.gate.device
         weight = torch.tensor([example.weight for example in batch], device=device)
         refusal = torch.tensor([example.refusal for example in batch], device=device)
-        gate_weight = weight * torch.tensor([example.gate_weight for example in batch], device=device)
         log_odds = (logits.gate[:, 1] - logits.gate[:, 0]).float()
-        loss = _mean(nn.functional.binary_cross_entropy_with_logits(log_odds, refusal, reduction="none"), gate_weight)
+        loss = _mean(nn.functional.binary_cross_entropy_with_logits(log_odds, refusal, reduction="none"), weight)
         partial = torch.tensor([example.partial for example in batch], device=device)
         is_known = ~partial.isnan()
         if is_known.any():
             losses = nn.functional.binary_cross_entropy_with_logits(
                 logits.partial.float()[is_known], partial[is_known], reduction="none"
             )
-            loss = loss + self._settings.partial_weight * _mean(losses, gate_weight[is_known])
+            loss = loss + self._settings.partial_weight * _mean(losses, weight[is_known])
         rows = [i for i, example in enumerate(batch) if example.kinds is not None and not is_bare[i]]
         if rows:
             target = torch.tensor([batch[i].kinds for i in rows], device=device)

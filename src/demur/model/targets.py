@@ -31,7 +31,6 @@ class Example:
         partial: Target of *partial* given refusal, from 0 to 1.
         kinds: Target distribution over the kinds, summing to 1.
         weight: Weight in the loss.
-        gate_weight: Further factor of the weight in the losses of the gate and of *partial*.
         kind_weight: Further factor of the weight in the loss of the kinds.
     """
 
@@ -41,7 +40,6 @@ class Example:
     partial: float = math.nan
     kinds: tuple[float, ...] | None = None
     weight: float = 1.0
-    gate_weight: float = 1.0
     kind_weight: float = 1.0
 
 
@@ -67,12 +65,9 @@ def _example(row: Labelled, text: str, bare_text: str, kinds: tuple[float, ...] 
     refusal = row.confidence if row.is_refusal else 1 - row.confidence
     # Of a label that came indirectly, extent and kind are not known: nobody read the reply for them.
     if row.is_weak or not row.is_refusal:
-        return Example(text, bare_text, refusal, weight=row.weight, gate_weight=row.gate_weight)
+        return Example(text, bare_text, refusal, weight=row.weight)
     partial = math.nan if row.outcome is None else float(row.outcome == "partial")
-    return Example(
-        text, bare_text, refusal, partial, kinds,
-        weight=row.weight, gate_weight=row.gate_weight, kind_weight=row.kind_weight,
-    )  # fmt: skip
+    return Example(text, bare_text, refusal, partial, kinds, weight=row.weight)
 
 
 def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Example]:
@@ -92,10 +87,7 @@ def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Ex
     counts = np.sum(known, axis=0)
     # A kind that no row is of gets a weight that no row asks for.
     weights = np.minimum(cap, (counts.max() / np.where(counts > 0, counts, counts.max())) ** exponent)
-    return [
-        row if row.kinds is None else replace(row, kind_weight=row.kind_weight * float(weights @ row.kinds))
-        for row in rows
-    ]
+    return [row if row.kinds is None else replace(row, kind_weight=float(weights @ row.kinds)) for row in rows]
 
 
 def kind_distribution(

@@ -35,9 +35,6 @@ class Source:
         path: Where it lies, relative to the folders that the recipe is used with.
         weight: Weight of each row in the loss; 1 by default, and 0.3 for rows that are marked `weak`. At 0, rows are
             not trained on, and still choose the epoch, calibrate and measure where they are held out.
-        gate_weight: Further factor of the weight in the losses of the gate and of *partial*: 0 where rows are there for
-            their kinds, and nearly all refuse.
-        kind_weight: Further factor of the weight in the losses of kinds and groups.
         confidence: Probability that a label is right, which softens the gate's target; 1 by default, and 0.95 for rows
             that are marked `weak`.
         sample: At most so many rows, drawn by the seed: a larger sample holds the smaller one. All by default.
@@ -46,8 +43,6 @@ class Source:
 
     path: Text
     weight: _Factor | None = None
-    gate_weight: _Factor = 1.0
-    kind_weight: _Factor = 1.0
     confidence: _Confidence | None = None
     sample: _Count | None = None
     texts: tuple[Text, ...] = ()
