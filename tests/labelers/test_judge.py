@@ -177,7 +177,7 @@ def test_a_budget_stops_a_judge_after_the_rows_that_it_allows(llm_server: LlmSer
     for is_batch, n_paid in ((False, 5), (True, 10)):
         verdicts: list[Verdict] = []
         judge = opened(is_batch=is_batch, budget=Budget(max_rows=5))
-        with pytest.raises(BudgetError, match="5 rows"):
+        with pytest.raises(BudgetError, match="5 answers"):
             verdicts.extend(judge.label(rows))
         assert llm_server.n_paid == n_paid
         assert sum(verdict.is_scored for verdict in verdicts) == n_paid
