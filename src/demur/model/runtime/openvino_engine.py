@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenVinoEngine", "no_telemetry", "quantise_for_openvino"]
 
+# Kernels are made for a shape, and batches have hundreds: with the default of 5,000, an audit of 4,556 rows grew to
+# 2.1 GB; with this many it stays at 1.2 GB from 1,500 rows on, at the same pace.
+_KEPT_KERNELS = "64"
+
 
 class OpenVinoEngine:
     """Run one batch on each core at once: two cores on one batch wait for each other."""
@@ -46,6 +50,7 @@ class OpenVinoEngine:
             "INFERENCE_NUM_THREADS": n_streams,
             "NUM_STREAMS": n_streams,
             "INFERENCE_PRECISION_HINT": "bf16" if has_bf16 else "f32",
+            "CPU_RUNTIME_CACHE_CAPACITY": _KEPT_KERNELS,
         }
         compiled = core.compile_model(str(path), "CPU", settings)
         self.name = name
