@@ -52,7 +52,7 @@ def is_sharegpt(value: object) -> bool:
 
 def is_open_chat(value: object) -> bool:
     """Tell whether the value is a list of messages that ends with the user's, so that the reply stands elsewhere."""
-    items = as_message_list(value) if is_chat(value) or is_sharegpt(value) else None
+    items = as_message_list(value) if _is_messages(value) else None
     last = items[-1] if items else None
     return isinstance(last, dict) and any(last.get(key) in ("user", "human") for key in ("role", "from"))
 
@@ -132,8 +132,12 @@ def _has_turns(value: object, key: str) -> bool:
     return bool(items) and isinstance(items[0], dict) and key in items[0]  # type: ignore[index]  # bool() excludes None
 
 
+def _is_messages(value: object) -> bool:
+    return is_chat(value) or is_sharegpt(value)
+
+
 def _holds_messages(value: object) -> bool:
-    return is_chat(value) or is_sharegpt(value) or is_python_messages(value)
+    return _is_messages(value) or is_python_messages(value)
 
 
 def _has_user(messages: tuple[Message, ...]) -> bool:
@@ -159,7 +163,7 @@ def _opening(values: Values, where: str, part: str = "prompt") -> tuple[Message,
 
 
 def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
-    if is_chat(values.get(part)) or is_sharegpt(values.get(part)):
+    if _is_messages(values.get(part)):
         return read_messages(values[part], where)
     # The input that an instruction speaks of is said in the same turn.
     texts = [text_of(values.get(each), where, each) for each in (part, "input")]

@@ -78,7 +78,7 @@ def _replies(audit: Audit) -> Iterator[str]:
     yield "## Examples"
     found = kinds(audit)
     if not found:
-        yield "There is no refusal to show."
+        yield words.NO_REFUSAL
     else:
         yield words.examples_note(audit)
     for kind in found:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
 __all__ = [
+    "NO_REFUSAL",
     "correction",
     "examples_note",
     "headline",
@@ -23,6 +24,8 @@ __all__ = [
     "unscored_note",
     "wordings_note",
 ]
+
+NO_REFUSAL = "There is no refusal to show."
 
 _NOT_INDEPENDENT = " Replies of one row are not independent: the interval is somewhat too narrow."
 
@@ -116,7 +119,7 @@ def examples_note(audit: Audit) -> str:
 def no_wordings(audit: Audit) -> str:
     """Say why no wording is shown."""
     if not audit.composition.refusals:
-        return "There is no refusal to show."
+        return NO_REFUSAL
     return "No opening was kept that repeats." if audit.highlights.wordings.missed else "No two refusals open alike."
 
 
