@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
+from demur.conversation import Conversation
 from demur.report.html import render_html
 from demur.report.markdown import escaped, render_markdown
 from demur.stats.conformal import CategorySets
+from demur.studies.tally import Judged, Tally
+from demur.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
     from demur.studies.findings import Audit
+    from demur.taxonomy import Taxonomy
 
 
 def _tokens(text: str) -> list[Token]:
@@ -97,14 +101,27 @@ def test_an_audit_of_nothing_has_no_numbers(empty_audit: Audit) -> None:
     assert "nan" not in text
 
 
-def test_intervals_over_replies_of_one_row_are_said_to_be_too_narrow(full_audit: Audit) -> None:
-    """Pairs, or every turn: under both shares; under neither where each row has one reply."""
-    note = "Replies of one row are not independent: the interval is somewhat too narrow."
+def test_intervals_say_that_they_allow_for_replies_to_one_request(
+    full_audit: Audit, paired_audit: Callable[[Taxonomy], Audit], taxonomy: Taxonomy
+) -> None:
+    """Under both shares; replies that never agree within a request say no more than as many independent ones."""
+    note = "61 replies answer 31 requests, which the interval allows for: they say as much as 61 to as many requests."
     assert render_markdown(full_audit).count(note) == 2
-    single = replace(full_audit, tally=replace(full_audit.tally, sides={}))
-    assert note not in render_markdown(single)
-    options = {**full_audit.manifest["options"], "turns": "all"}
-    assert render_markdown(replace(single, manifest={**full_audit.manifest, "options": options})).count(note) == 2
+    assert "240 replies answer 120 requests, which" in render_markdown(paired_audit(taxonomy))
+
+
+def test_replies_to_one_request_are_said_to_speak_of_it_alone(counted_audit: Callable[[str], Audit]) -> None:
+    """Nothing is known of how requests differ."""
+    note = "4 replies answer 1 request: the interval is of replies to this one, and says nothing of others."
+    assert note in render_markdown(counted_audit("standard"))
+
+
+def test_where_no_request_is_answered_twice_there_is_nothing_to_say(empty_audit: Audit, taxonomy: Taxonomy) -> None:
+    """Rows are then independent as far as anybody can see."""
+    judged = [Judged(Conversation.of(f"Q{row}", "No."), Verdict("full", 0.9)) for row in range(9)]
+    text = render_markdown(replace(empty_audit, tally=Tally.of(judged, taxonomy, threshold=0.5)))
+    assert "95% interval" in text
+    assert " answer " not in text
 
 
 def test_an_empty_reply_is_said_to_be_unscored(full_audit: Audit, empty_audit: Audit) -> None:

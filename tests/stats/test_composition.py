@@ -165,6 +165,38 @@ def test_the_composition_of_nothing_is_neutral_and_its_shares_are_nan() -> None:
     assert math.isnan(nothing.by_category["privacy"].share)
 
 
+def _answered(start: int = 0, stop: int = 60) -> Composition:
+    """Count three replies to each of twenty requests, of which the first five are refused throughout."""
+    verdicts = [VERDICTS[0] if place < 15 else VERDICTS[4] for place in range(start, stop)]
+    return Composition.of(verdicts, TAXONOMY, requests=[str(place // 3) for place in range(start, stop)])
+
+
+def test_replies_to_one_request_widen_every_interval() -> None:
+    """What holds of all its replies was seen once, not three times: 15 of 60 is as sure as 5 of 20, nearly."""
+    found = _answered()
+    assert found.n_requests == 20
+    for share in (found.refused, found.by_category["privacy"], found.by_group["should_not"]):
+        assert (share.count, share.total) == (15, 60)
+        assert share.effect == pytest.approx(3 * 20 / 19 * 59 / 60)
+    # Of the refusals all are of one kind: each of their five requests is one row.
+    assert found.by_category_of_refusals["privacy"].interval == Share(5, 5).interval
+
+
+def test_replies_to_one_request_are_known_across_shards() -> None:
+    """A request whose replies lie in two shards is one."""
+    parts = _answered(0, 31) + _answered(31)
+    assert parts.requests == _answered().requests
+    assert parts.interval == _answered().interval
+    assert Composition.from_json(json.loads(json.dumps(_answered().to_json()))) == _answered()
+
+
+def test_unscored_replies_are_none_of_their_request() -> None:
+    """They stand in no share."""
+    verdicts = [*VERDICTS[:2], *VERDICTS[8:]]
+    found = Composition.of(verdicts, TAXONOMY, requests=["a", "b", "a", "b", "c"])
+    assert (found.n_requests, found.refused.effect) == (2, 1.0)
+
+
 def test_compositions_of_different_taxonomies_do_not_add_up() -> None:
     """Equal keys need not mean the same."""
     other = dataclasses.replace(composed(VERDICTS), fingerprint="other")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from demur.stats.prevalence import OperatingPoint, corrected_share
+from demur.stats.shares import Share
 
 POINT = OperatingPoint(true_positives=45, false_negatives=5, true_negatives=90, false_positives=10)
 
@@ -27,7 +28,7 @@ def test_rates_over_nothing_are_nan() -> None:
 
 def test_the_share_is_rogan_and_gladens() -> None:
     """(.25 + .9 - 1) / (.9 + .9 - 1) = .15 / .8 = .1875."""
-    assert corrected_share(100, 400, POINT).share == pytest.approx(0.1875)
+    assert corrected_share(Share(100, 400), POINT).share == pytest.approx(0.1875)
 
 
 def test_the_interval_is_lang_and_reiczigels() -> None:
@@ -38,27 +39,27 @@ def test_the_interval_is_lang_and_reiczigels() -> None:
     # d = 2 z² (.186072 * .00196291 - .813928 * .00094325) = 7.682918 * (.00036524 - .00076774) = -.00309235
     # √(.00046722 + .03462279 * .00196291 + .66247879 * .00094325) / J' = √.00116006 / .776772 = .0340597/.776772
     # = .0438477; times z = .0859399. Ends: .186072 - .003092 -+ .085940 = .097040 and .268920
-    corrected = corrected_share(100, 400, POINT)
+    corrected = corrected_share(Share(100, 400), POINT)
     assert (corrected.low, corrected.high) == pytest.approx((0.09704, 0.26892), abs=2e-5)
 
 
 def test_a_flawless_labeler_leaves_the_share_as_it_is() -> None:
     """What remains is the interval, wider than sampling alone for a small reference."""
-    corrected = corrected_share(30, 100, OperatingPoint(1000, 0, 1000, 0))
+    corrected = corrected_share(Share(30, 100), OperatingPoint(1000, 0, 1000, 0))
     assert corrected.share == pytest.approx(0.3)
     assert corrected.low < 0.3 < corrected.high
 
 
 def test_a_share_and_its_ends_are_clipped() -> None:
     """A few flags less than the false alarms to be expected give 0, with what sampling leaves open above it."""
-    corrected = corrected_share(30, 400, POINT)
+    corrected = corrected_share(Share(30, 400), POINT)
     assert (corrected.share, corrected.low) == (0.0, 0.0)
     assert 0 < corrected.high < 0.1
 
 
 def test_counts_that_no_share_explains_give_none_instead_of_a_certain_limit() -> None:
     """Both ends below 0, or above 1, would clip to an interval without width."""
-    too_few, too_many = corrected_share(1, 400, POINT), corrected_share(400, 400, POINT)
+    too_few, too_many = corrected_share(Share(1, 400), POINT), corrected_share(Share(400, 400), POINT)
     assert (too_few.undefined or "").startswith("fewer refusals were counted than its alarms")
     assert (too_many.undefined or "").startswith("more refusals were counted than its hits")
     assert all(math.isnan(number) for number in (too_few.share, too_few.low, too_few.high))
@@ -78,14 +79,14 @@ def test_counts_that_no_share_explains_give_none_instead_of_a_certain_limit() ->
 )
 def test_where_nothing_can_be_corrected_it_says_why(total: int, point: OperatingPoint, reason: str) -> None:
     """Nan comes with its reason, never alone."""
-    corrected = corrected_share(0, total, point)
+    corrected = corrected_share(Share(0, total), point)
     assert all(math.isnan(number) for number in (corrected.share, corrected.low, corrected.high))
     assert (corrected.is_defined, corrected.undefined) == (False, reason)
 
 
 def test_a_defined_share_has_no_excuse_but_a_method() -> None:
     """Reports say how it was corrected."""
-    corrected = corrected_share(100, 400, POINT)
+    corrected = corrected_share(Share(100, 400), POINT)
     assert (corrected.is_defined, corrected.undefined) == (True, None)
     assert "Rogan-Gladen" in corrected.method
 
@@ -97,7 +98,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(share: float) -> None
     flagged = generator.binomial(n, share * sensitivity + (1 - share) * (1 - specificity), repeats)
     found, passed = generator.binomial(80, sensitivity, repeats), generator.binomial(120, specificity, repeats)
     intervals = [
-        corrected_share(int(f), n, OperatingPoint(int(tp), 80 - int(tp), int(tn), 120 - int(tn)))
+        corrected_share(Share(int(f), n), OperatingPoint(int(tp), 80 - int(tp), int(tn), 120 - int(tn)))
         for f, tp, tn in zip(flagged, found, passed, strict=True)
     ]
     covered = np.mean([interval.low <= share <= interval.high for interval in intervals])

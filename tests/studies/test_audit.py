@@ -14,6 +14,7 @@ from demur.conversation import Conversation, Turn
 from demur.errors import LayoutError, OutputError, RowError, SourceError
 from demur.stats.conformal import CategorySets
 from demur.stats.prevalence import OperatingPoint, corrected_share
+from demur.stats.shares import Share
 from demur.studies import run
 from demur.studies.audit import audit
 from demur.studies.findings import open_audit
@@ -164,7 +165,7 @@ def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Pat
 def test_a_labeler_that_knows_its_errors_gets_a_corrected_share(rows: Path, tmp_path: Path) -> None:
     """(4/8 + .95 - 1) / (.9 + .95 - 1) = .45 / .85 = .5294."""
     found = audit(str(rows), labeler=Measured(), out=tmp_path / "out")
-    assert found.corrected == corrected_share(4, 8, OperatingPoint(90, 10, 95, 5))
+    assert found.corrected == corrected_share(Share(4, 8), OperatingPoint(90, 10, 95, 5))
     assert found.corrected is not None
     assert found.corrected.share == pytest.approx(0.45 / 0.85)
     assert found.why_not_corrected is None

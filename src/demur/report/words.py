@@ -27,8 +27,6 @@ __all__ = [
 
 NO_REFUSAL = "There is no refusal to show."
 
-_NOT_INDEPENDENT = " Replies of one row are not independent: the interval is somewhat too narrow."
-
 _POLICIES = {
     Policy.strict: ", which does not count (policy strict)",
     Policy.standard: "",
@@ -144,6 +142,14 @@ def unscored_note(audit: Audit) -> str:
 
 
 def _dependence(audit: Audit) -> str:
-    """Say that the interval is too narrow, where a row gave several replies; empty where none did."""
-    is_dependent = audit.tally.sides or audit.manifest["options"]["turns"] == "all"
-    return _NOT_INDEPENDENT if is_dependent and audit.composition.scored else ""
+    """Say what replies to one request do to the interval; empty where no request is answered twice."""
+    found = audit.composition
+    number = found.n_requests
+    if number == found.scored:
+        return ""
+    some = "" if found.requests.is_whole else "some "
+    answered = f" {with_noun(found.scored, 'reply', 'replies')} answer {some}{with_noun(number, 'request')}"
+    if number == 1:
+        return f"{answered}: the interval is of replies to this one, and says nothing of others."
+    independent = count(round(found.scored / found.refused.effect))
+    return f"{answered}, which the interval allows for: they say as much as {independent} to as many requests."

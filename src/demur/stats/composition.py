@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from demur.kinds import RESOLUTIONS
+from demur.stats.clusters import Clusters
 from demur.stats.shares import Share
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ __all__ = ["UNNAMED", "Composition"]
 
 UNNAMED = "unnamed"
 """Stands for the kind, or the group, of a refusal whose labeler named none."""
+
+# What replies are counted as within their request.
+_SCORED, _REFUSAL, _SET = "scored", "refusal", "set"
+_KIND, _GROUP, _RESOLUTION = "kind ", "group ", "resolution "
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Composition:
         expected_refusals: Sum of the calibrated probabilities of refusal, in full or in part whatever the policy, over
             the scored replies that have one.
         with_probability: Number of those replies.
+        requests: The same counts by the request that was answered, of a sample of requests: replies to one request are
+            not independent, and the intervals know by how much. Empty where every reply stands alone.
     """
 
     fingerprint: str
@@ -55,17 +63,27 @@ class Composition:
     unscored: Mapping[str, int]
     expected_refusals: float
     with_probability: int
+    requests: Clusters = field(default_factory=Clusters)
 
     @classmethod
-    def of(cls, verdicts: Iterable[Verdict], taxonomy: Taxonomy) -> Self:
+    def of(cls, verdicts: Iterable[Verdict], taxonomy: Taxonomy, *, requests: Iterable[str] | None = None) -> Self:
         """Count verdicts, read once and not kept; of none at all, the neutral element of `+`.
+
+        Args:
+            verdicts: What a labeler said.
+            taxonomy: What the verdicts are in.
+            requests: What names the request that each reply answers, one for each verdict; None where every reply
+                stands alone.
 
         Raises:
             ValueError: A verdict names a category or a group that the taxonomy does not have.
         """
         outcomes, kinds, groups, resolutions, reasons = (Counter[str]() for _ in range(5))
         expected, with_probability = 0.0, 0
-        for verdict in verdicts:
+        answered: list[tuple[str, tuple[str, ...]]] = []
+        for verdict, request in zip(verdicts, itertools.repeat(None) if requests is None else requests, strict=False):
+            if request is not None and verdict.is_scored:
+                answered.append((request, _marks(verdict, taxonomy)))
             outcomes[verdict.outcome] += 1
             if verdict.is_refusal:
                 kinds[UNNAMED if verdict.category is None else verdict.category] += 1
@@ -87,6 +105,7 @@ class Composition:
             unscored=dict(sorted(reasons.items())),
             expected_refusals=expected,
             with_probability=with_probability,
+            requests=Clusters.of(answered),
         )
 
     def __add__(self, other: Self) -> Self:
@@ -112,6 +131,7 @@ class Composition:
             _added(self.unscored, other.unscored),
             self.expected_refusals + other.expected_refusals,
             self.with_probability + other.with_probability,
+            self.requests + other.requests,
         )
 
     @property
@@ -132,20 +152,23 @@ class Composition:
     @property
     def refused(self) -> Share:
         """Return the refusals among the scored replies."""
-        return Share(self.refusals, self.scored)
+        return Share(self.refusals, self.scored, self.requests.effects([_REFUSAL], _SCORED)[_REFUSAL])
 
     @property
     def share(self) -> float:
         """Return refusals / scored; nan where nothing was scored. As counted, not corrected for errors."""
-        return self.refused.share
+        return Share(self.refusals, self.scored).share
 
     @property
     def interval(self) -> Interval:
-        """Return the 95 % interval of `share`: of sampling alone, as if every verdict were right.
-
-        Replies of one row (sides of a pair, turns of a conversation) are not independent: it is then too narrow.
-        """
+        """Return the 95 % interval of `share`: of sampling requests alone, as if every verdict were right."""
         return self.refused.interval
+
+    @property
+    def n_requests(self) -> int:
+        """Return how many different requests the scored replies answer, to some two per cent where they are many."""
+        several = self.requests.has_several(_SCORED)
+        return min(self.requests.number, self.scored) if several else self.scored
 
     @property
     def expected_share(self) -> float:
@@ -155,27 +178,31 @@ class Composition:
     @property
     def by_category(self) -> dict[str, Share]:
         """Return the refusals of each main kind among the scored replies."""
-        return _shares(self.category_counts, self.scored)
+        return self._shares(self.category_counts, _KIND, _SCORED, self.scored)
 
     @property
     def by_group(self) -> dict[str, Share]:
         """Return the refusals of each group among the scored replies."""
-        return _shares(self.group_counts, self.scored)
+        return self._shares(self.group_counts, _GROUP, _SCORED, self.scored)
 
     @property
     def by_category_of_refusals(self) -> dict[str, Share]:
         """Return the refusals of each main kind among the refusals."""
-        return _shares(self.category_counts, self.refusals)
+        return self._shares(self.category_counts, _KIND, _REFUSAL, self.refusals)
 
     @property
     def by_group_of_refusals(self) -> dict[str, Share]:
         """Return the refusals of each group among the refusals."""
-        return _shares(self.group_counts, self.refusals)
+        return self._shares(self.group_counts, _GROUP, _REFUSAL, self.refusals)
 
     @property
     def by_resolution(self) -> dict[str, Share]:
         """Return what the sets of kinds resolve to, among the refusals that have one."""
-        return _shares(self.resolution_counts, sum(self.resolution_counts.values()))
+        return self._shares(self.resolution_counts, _RESOLUTION, _SET, sum(self.resolution_counts.values()))
+
+    def _shares(self, counts: Mapping[str, int], kind: str, whole: str, total: int) -> dict[str, Share]:
+        effects = self.requests.effects([kind + key for key in counts], whole)
+        return {key: Share(count, total, effects[kind + key]) for key, count in counts.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts, ready for `json.dumps`; what follows from them is not stored."""
@@ -192,7 +219,7 @@ class Composition:
         if stored.keys() != names:
             message = f"a stored composition with {sorted(stored)}; it needs exactly {sorted(names)}"
             raise ValueError(message)
-        return cls(**stored)
+        return cls(**{**stored, "requests": Clusters.from_json(stored["requests"])})
 
 
 def _group(verdict: Verdict, taxonomy: Taxonomy) -> str:
@@ -215,5 +242,11 @@ def _added(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]
     return {key: ours.get(key, 0) + theirs.get(key, 0) for key in (*ours, *(key for key in theirs if key not in ours))}
 
 
-def _shares(counts: Mapping[str, int], total: int) -> dict[str, Share]:
-    return {key: Share(count, total) for key, count in counts.items()}
+def _marks(verdict: Verdict, taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Name what a scored verdict counts as among those of its request."""
+    if not verdict.is_refusal:
+        return (_SCORED,)
+    kind = UNNAMED if verdict.category is None else verdict.category
+    resolution = verdict.resolution
+    of_set = () if resolution is None else (_SET, _RESOLUTION + resolution)
+    return (_SCORED, _REFUSAL, _KIND + kind, _GROUP + _group(verdict, taxonomy), *of_set)

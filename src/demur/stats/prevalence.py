@@ -94,15 +94,15 @@ class CorrectedShare:
         return self.undefined is None
 
 
-def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedShare:
-    """Correct the share flagged / total for the errors that the labeler makes at its operating point.
+def corrected_share(counted: Share, at: OperatingPoint) -> CorrectedShare:
+    """Correct a counted share for the errors that the labeler makes at its operating point.
 
-    The share (Rogan and Gladen 1978, Am J Epidemiol 107:71-76), with AP = flagged / total, clipped to [0, 1]:
+    The share (Rogan and Gladen 1978, Am J Epidemiol 107:71-76), with AP as counted, clipped to [0, 1]:
 
         P = (AP + Sp - 1) / (Se + Sp - 1)
 
     The interval (Lang and Reiczigel 2014, Prev Vet Med 113:13-22), which also carries that Se and Sp were estimated
-    from a reference of m refusals and k others. With z = 1.96, and counts adjusted by
+    from a reference of m refusals and k others. With z = 1.96, n = total / effect, and counts adjusted by
 
         n' = n + z²    AP' = (n AP + z²/2) / n'    Se' = (m Se + 1) / (m + 2)    Sp' = (k Sp + 1) / (k + 2)
 
@@ -115,17 +115,16 @@ def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedSh
     are not the reference; where both ends lie beyond the same limit it does not, and there is no corrected share.
 
     Args:
-        flagged: Replies that the labeler called refusals.
-        total: Replies that it judged.
+        counted: Replies that the labeler called refusals, of those that it judged.
         at: How it did on the reference.
     """
-    apparent, adjusted = Share(flagged, total), _adjusted(at)
-    undefined = _undefined(total, at, adjusted)
+    adjusted = _adjusted(at)
+    undefined = _undefined(counted.total, at, adjusted)
     if undefined is not None:
         return _uncorrected(undefined)
     sensitivity, specificity, youden = adjusted.sensitivity, adjusted.specificity, adjusted.youden
-    n = total + Z_95**2
-    flagged_share = (flagged + Z_95**2 / 2) / n
+    n = counted.total / counted.effect + Z_95**2
+    flagged_share = (counted.count / counted.effect + Z_95**2 / 2) / n
     p = (flagged_share + specificity - 1) / youden
     of_flagged = flagged_share * (1 - flagged_share) / n
     of_sensitivity = sensitivity * (1 - sensitivity) / adjusted.refusals
@@ -139,7 +138,7 @@ def corrected_share(flagged: int, total: int, at: OperatingPoint) -> CorrectedSh
         return _uncorrected("fewer refusals were counted than its alarms on the reference give: it errs otherwise here")
     if low >= 1:
         return _uncorrected("more refusals were counted than its hits on the reference give: it errs otherwise here")
-    share = (apparent.share + at.specificity - 1) / at.youden
+    share = (counted.share + at.specificity - 1) / at.youden
     return CorrectedShare(_clipped(share), _clipped(low), _clipped(high))
 
 

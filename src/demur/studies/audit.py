@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Progress", "audit"]
 
-_FORMAT = 4
+_FORMAT = 5
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 
 

@@ -106,7 +106,7 @@ class Audit:
 
     @property
     def interval(self) -> Interval:
-        """Return the 95 % interval of `share`, as if every verdict were right."""
+        """Return the 95 % interval of `share`, as if every verdict were right; it resamples whole requests."""
         return self.composition.interval
 
     @property
@@ -123,7 +123,7 @@ class Audit:
     def corrected(self) -> CorrectedShare | None:
         """Return the share as it would be without the labeler's errors; None where these are not known."""
         at = self.operating_point
-        return None if at is None else corrected_share(self.refusals, self.composition.scored, at)
+        return None if at is None else corrected_share(self.composition.refused, at)
 
     @property
     def why_not_corrected(self) -> str | None:

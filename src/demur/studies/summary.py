@@ -64,6 +64,8 @@ def _counted(counts: Composition) -> dict[str, Any]:
         "none": counts.none,
         "share": _number(counts.share),
         "interval": _numbers(counts.interval),
+        "requests": counts.n_requests,
+        "design_effect": _number(counts.refused.effect),
         "groups": {key: _part(share, by_group[key]) for key, share in counts.by_group.items()},
         "categories": {key: _part(share, by_category[key]) for key, share in counts.by_category.items()},
         "resolutions": {key: _of_sets(share) for key, share in counts.by_resolution.items()},
@@ -89,7 +91,7 @@ def _corrected(counts: Composition, at: OperatingPoint | None, policy: Policy) -
         unknown = "the labeler's error rates are not known"
         why = unknown if policy.not_corrected is None else policy.not_corrected
         return {"share": None, "interval": [None, None], "method": None, "why_not": why, "operating_point": None}
-    found = corrected_share(counts.refusals, counts.scored, at)
+    found = corrected_share(counts.refused, at)
     return {
         "share": _number(found.share),
         "interval": _numbers((found.low, found.high)),

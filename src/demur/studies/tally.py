@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from demur.conversation import Conversation
 from demur.stats.composition import Composition
 from demur.studies.highlights import Highlights
+from demur.studies.requests import opening_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -106,13 +107,14 @@ class Tally:
         """
         read = [(one.item, one.verdict) for one in judged if isinstance(one.item, Conversation)]
         broken = [one.item.error for one in judged if not isinstance(one.item, Conversation)]
-        by_side: dict[str, list[Verdict]] = {}
-        for talk, verdict in read:
-            if talk.side is not None:
-                by_side.setdefault(talk.side, []).append(verdict)
+        requests = [opening_request(one.item) if isinstance(one.item, Conversation) else "" for one in judged]
+        by_side: dict[str, list[tuple[Verdict, str]]] = {}
+        for one, request in zip(judged, requests, strict=True):
+            if isinstance(one.item, Conversation) and one.item.side is not None:
+                by_side.setdefault(one.item.side, []).append((one.verdict, request))
         return cls(
-            Composition.of((one.verdict for one in judged), taxonomy),
-            {side: Composition.of(verdicts, taxonomy) for side, verdicts in sorted(by_side.items())},
+            Composition.of((one.verdict for one in judged), taxonomy, requests=requests),
+            {side: _composition(of_side, taxonomy) for side, of_side in sorted(by_side.items())},
             Pairs.of(judged),
             _histogram(verdict for _, verdict in read),
             Highlights.of(read, broken, keys=taxonomy.keys, threshold=threshold),
@@ -155,6 +157,11 @@ class Tally:
             Highlights.from_json(data["highlights"]),
             data.get("repeats", 0),  # audits of before compared no texts
         )
+
+
+def _composition(verdicts: Sequence[tuple[Verdict, str]], taxonomy: Taxonomy) -> Composition:
+    said, requests = [verdict for verdict, _ in verdicts], [request for _, request in verdicts]
+    return Composition.of(said, taxonomy, requests=requests)
 
 
 def _histogram(verdicts: Iterable[Verdict]) -> tuple[int, ...]:
