@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import demur
@@ -190,6 +191,33 @@ def test_reliability_is_estimated_where_it_can_be() -> None:
     two = studied(*TWO)
     assert all("of two that differ, either may be wrong" in str(one.undefined) for one in two.reliabilities)
     assert two.to_frame()["gate_estimated"].isna().all()
+
+
+def test_estimates_that_do_not_settle_are_none() -> None:
+    """Four who are right little more often than chance: nothing tells who errs, and nothing is claimed."""
+    who, generator = (*MODELS, ("m_4", "llm")), np.random.default_rng(0)
+    truth = generator.random(200) < 0.5
+    said = [["full" if is_so == (generator.random() < 0.55) else "none" for _ in who] for is_so in truth]
+    found = studied(*(row(str(n), *words, who=who) for n, words in enumerate(said)))
+    gate = next(one for one in found.reliabilities if one.question == "gate")
+    assert "do not settle" in str(gate.undefined)
+    assert gate.expected == ()
+    assert found.to_frame()["gate_estimated"].isna().all()
+
+
+def test_a_matrix_of_what_there_is_not_is_refused() -> None:
+    """A wrong name gives no other figure."""
+    found = studied(*TWO)
+    with pytest.raises(KeyError, match="no figure 'kappa' of two annotators; there are 'cohen', 'agreement'"):
+        found.matrix(name="kappa")
+    with pytest.raises(KeyError, match="no figures of two annotators for 'gat'; there are 'gate'"):
+        found.matrix("gat")
+
+
+def test_replies_without_a_request_stand_alone() -> None:
+    """They are not replies to one request."""
+    bare = [{**each, "messages": each["messages"][1:]} for each in TWO]
+    assert studied(*bare).requests == len(TWO)
 
 
 def test_what_could_not_be_read_is_counted_by_reason() -> None:

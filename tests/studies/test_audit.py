@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
 
 from demur.conversation import Conversation, Turn
-from demur.errors import LayoutError, OutputError, RowError, SourceError
+from demur.errors import LayoutError, OutputError, RowError, SourceError, TaxonomyError
 from demur.stats.conformal import CategorySets
 from demur.stats.prevalence import OperatingPoint, corrected_share
 from demur.stats.shares import Share
@@ -24,7 +26,6 @@ from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from demur.studies.progress import Progress
 
@@ -170,6 +171,16 @@ def test_a_labeler_that_knows_its_errors_gets_a_corrected_share(rows: Path, tmp_
     assert found.corrected.share == pytest.approx(0.45 / 0.85)
     assert found.why_not_corrected is None
     assert open_audit(tmp_path / "out").corrected == found.corrected
+
+
+def test_a_kind_that_is_named_like_a_column_is_met_before_the_first_reply(rows: Path, tmp_path: Path) -> None:
+    """Judging may cost money."""
+    text = (Path(__file__).parents[2] / "taxonomy" / "refusals.yaml").read_text(encoding="utf-8")
+    (tmp_path / "other.yaml").write_text(re.sub(r"\bprivacy\b", "verdict", text), encoding="utf-8")
+    labeler = Scripted()
+    with pytest.raises(TaxonomyError, match="named like columns"):
+        audit(str(rows), labeler=labeler, taxonomy=Taxonomy.load(tmp_path / "other.yaml"), out=tmp_path / "out")
+    assert labeler.labelled == 0
 
 
 @pytest.mark.usefixtures("small_chunks")

@@ -14,6 +14,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 import demur
 from demur.data.annotated import take_annotated
 from demur.errors import BudgetError, LabelerError, SourceError
+from demur.labelers.judge import Judge
 from demur.studies.benchmark import benchmark
 from demur.studies.panel import Panel
 from demur.taxonomy import Taxonomy
@@ -228,6 +229,44 @@ def test_names_are_checked_before_anything_is_labelled() -> None:
         benchmark(take_annotated(rows(), TAXONOMY), [], TAXONOMY)
     with pytest.raises(SourceError, match="no row has `messages`"):
         demur.benchmark([{"id": "1", "annotations": [annotation("m_1", "none")]}], ["keywords"])
+
+
+class Echo(Judge):
+    """Say, as a judge, what the first annotator said, who is the same model."""
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+        """Yield the first column."""
+        for conversation in conversations:
+            said = SAID[conversation.reply.removeprefix("A ")][0]
+            is_none, is_read = said == "none", said != "-"
+            kind = None if is_none else said
+            yield Verdict("none" if is_none else "full", category=kind) if is_read else Verdict.unscored("no_answer")
+
+
+def test_a_judge_has_no_say_in_what_it_is_measured_against(tmp_path: Path) -> None:
+    """Its model is one of the panel by its name: it fares as the model on record does, and does not meet itself."""
+    judge = Echo.at("m_1", base_url="http://127.0.0.1:9", cache=tmp_path / "c.sqlite", taxonomy=TAXONOMY)
+    found = measured(judge, "annotators")
+    asked, recorded = found["judge:m_1"], found["m_1 (LLM)"]
+    assert asked.sort == "judge"
+    assert asked.gate.f1 == recorded.gate.f1
+    assert [str(one) for one in asked.band("gate").rivals] == ["m_2 (LLM)", "m_3 (LLM)"]
+    judge.client.close()
+
+
+class Never(Scripted):
+    """Say of no reply that it refuses."""
+
+    def _verdict(self, said: str) -> Verdict:
+        return Verdict("none", 0.1)
+
+
+def test_a_difference_that_no_draw_changes_has_no_interval() -> None:
+    """Always wrong where all others are right is no draw away from anything, and not `not told apart`."""
+    given = [{**row, "annotations": [annotation(name, "privacy") for name in MODELS]} for row in rows()]
+    found = demur.benchmark(given, [Never()], resamples=50)
+    assert found["program"].band("gate").found.median.value == -1.0
+    assert found["program"].band("gate").standing == "no interval"
 
 
 def test_everything_is_kept_as_json_and_as_frames() -> None:

@@ -38,14 +38,15 @@ METHODS = (
             "each annotator and the labeler are set against the majority of all others, on the replies that both read; "
             "neither has a say in it. The difference is the median of those to the single annotators, beside it their "
             "mean: a median of a few coarse figures may not move in any draw. Better or worse is what the interval of "
-            "the median says; else the two are not told apart."
+            "the median says; else the two are not told apart. Each is one interval of 95%: of many labelers, some "
+            "are told apart by chance."
         ),
     ),
     (
         "Against the reference",
         (
             "differences on the replies that both labelled, with McNemar's exact test, which takes replies for "
-            "independent, and Holm's correction for the number of labelers."
+            "independent, and Holm's correction for the number of labelers, for each of the two questions."
         ),
     ),
     (
@@ -80,7 +81,7 @@ METHODS = (
             "Latency is the median of single replies."
         ),
     ),
-    ("Frontier", "no other labeler of known cost is both as cheap and higher in F1."),
+    ("Frontier", "no other labeler of known cost is as cheap and higher in F1, or cheaper and as high."),
 )
 
 

@@ -26,8 +26,8 @@ class McNemar:
         only_second: Items that the second alone got right.
         p_value: Two-sided, of the binomial distribution with 1/2; 1 where there is no such item. It takes items for
             independent, as an interval over clusters does not.
-        adjusted: The same after Holm's correction for all comparisons made together; as `p_value` where it stands
-            alone.
+        adjusted: The same after Holm's correction for the comparisons that `holm` was given; as `p_value` where it
+            stands alone.
     """
 
     only_first: int

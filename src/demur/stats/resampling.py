@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Statistic = Callable[[Floats], Floats]
 """Takes row weights, (resamples, rows), and gives the figure under each, (resamples,); nan where it is undefined."""
-_CELLS_AT_ONCE = 4_000_000  # of resamples by rows: 32 MB, so that memory does not grow with the resamples
+_CELLS_AT_ONCE = 4_000_000  # of resamples by rows: 32 MB, beside which the draws are small
 
 
 @dataclass(frozen=True, slots=True)

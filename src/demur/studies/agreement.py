@@ -105,6 +105,9 @@ class Agreement:
         Args:
             question: `gate`, `outcome`, `group` or `kind`.
             name: `cohen` for Cohen's kappa, or `agreement`.
+
+        Raises:
+            KeyError: There is no such question or figure.
         """
         return frames.matrix_frame(self.annotators, self.between, question, name)
 

@@ -27,6 +27,7 @@ __all__ = [
     "reliabilities_frame",
 ]
 
+_BETWEEN = ("cohen", "agreement")
 _COEFFICIENT = ("coefficient", "value", "low", "high", "n", "undefined")
 
 
@@ -47,9 +48,20 @@ def between_frame(between: Sequence[Between]) -> pd.DataFrame:
 
 
 def matrix_frame(annotators: Sequence[Annotator], between: Sequence[Between], question: str, name: str) -> pd.DataFrame:
-    """Return one figure of each two annotators, (annotators, annotators); nan where it is undefined."""
+    """Return one figure of each two annotators, (annotators, annotators); nan where it is undefined.
+
+    Raises:
+        KeyError: There is no such figure, or none of that question.
+    """
     import pandas as pd
 
+    questions = dict.fromkeys(one.question for one in between)
+    if name not in _BETWEEN:
+        message = f"no figure {name!r} of two annotators; there are {', '.join(map(repr, _BETWEEN))}"
+        raise KeyError(message)
+    if between and question not in questions:
+        message = f"no figures of two annotators for {question!r}; there are {', '.join(map(repr, questions))}"
+        raise KeyError(message)
     names = [str(annotator) for annotator in annotators]
     square = pd.DataFrame(math.nan, index=names, columns=names)
     for one in between:

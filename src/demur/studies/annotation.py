@@ -19,6 +19,7 @@ from demur.studies.agreement_figures import Between, Ceiling, Consensus, Figure,
 from demur.studies.answer_sheet import AnswerSheet
 from demur.studies.disputes import confused, disputed
 from demur.studies.examples import BrokenSample
+from demur.studies.requests import request_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["agree"]
 
 _N_BROKEN = 20
+_NOT_SETTLED = "the estimates do not settle: the answers hardly tell errors and truth apart"
 _NO_KINDS = "no annotator names the kind of any refusal"
 # Whether the reply refuses, to what extent, and why: what annotators are measured on one by one.
 _OF_ANNOTATORS = ("gate", "outcome", "kind")
@@ -156,7 +158,10 @@ def _ceilings(sheet: AnswerSheet, questions: Sequence[Question], draw: _Draw) ->
 def _estimates(answers: Answers) -> DawidSkene | str:
     """Return the estimates of Dawid and Skene, or why there are none."""
     why_not = why_no_dawid_skene(answers)
-    return dawid_skene(answers) if why_not is None else why_not
+    if why_not is not None:
+        return why_not
+    found = dawid_skene(answers)
+    return found if found.is_converged else _NOT_SETTLED
 
 
 def _reliability(question: Question, found: DawidSkene | str) -> Reliability:
@@ -209,8 +214,8 @@ def _with_none(sheet: AnswerSheet) -> tuple[Question, ...]:
 
 
 def _requests(annotated: AnnotatedRows) -> int | None:
-    """Count different requests, without case and spacing; None where a text is not known."""
+    """Count different requests, a reply without one standing alone; None where a text is not known."""
     talks = [row.conversation for row in annotated.rows]
     if any(talk is None for talk in talks):
         return None
-    return len({" ".join(talk.request.casefold().split()) for talk in talks if talk is not None})
+    return len(set(request_clusters(talk for talk in talks if talk is not None)))

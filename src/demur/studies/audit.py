@@ -19,6 +19,7 @@ from demur.studies.judging import judges_text_alone
 from demur.studies.progress import Progress
 from demur.studies.release import release
 from demur.studies.run import Run, chunk_size
+from demur.studies.shards import schema
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy
 
@@ -91,6 +92,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
+        TaxonomyError: A kind is named like a column of the verdicts.
         TypeError: What is given as data is neither the name of a source nor several conversations.
         ValueError: There is no such policy, or the labeler has another.
     """
@@ -105,6 +107,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     try:
         # Workers judge blocks apart, and do not know what others met.
         is_once = dedup and cluster is None and judges_text_alone(labeler)
+        # A kind that is named like a column is better met before the first reply is judged.
+        schema(taxonomy.keys)
         manifest = _manifest(opened, labeler, taxonomy, counted, options, is_once=is_once)
         folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
         if folder.is_finished:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from demur.data.annotated import Annotator
 from demur.errors import LabelerError, SourceError
 from demur.labelers.judge import Judge
 from demur.labelers.recorded import RecordedLabeler
@@ -58,7 +59,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     """Let each labeler label the rows, and measure its verdicts against the consensus of the annotators.
 
     The consensus is the majority of the panel, under the policy `standard`. A labeler that is a member of the panel, by
-    name and kind, has no say in what it is measured against.
+    name and kind, has no say in what it is measured against; nor has a judge's model that is one by its name.
 
     Args:
         annotated: Replies, and what annotators said of them.
@@ -150,7 +151,7 @@ class _Measured:
         places = [_gate_code(verdict) for verdict in ran.verdicts]
         kinds = [MISSING if verdict.category is None else keys[verdict.category] for verdict in ran.verdicts]
         is_read = [verdict.unscored_reason != _NOT_READ for verdict in ran.verdicts]
-        annotator = labeler.annotator if isinstance(labeler, RecordedLabeler) else None
+        annotator = _annotator(labeler)
         return cls(
             name=labeler.name,
             sort="judge" if isinstance(labeler, Judge) else "local" if annotator is None else annotator.kind,
@@ -159,6 +160,13 @@ class _Measured:
             said=Said(np.array(places, dtype=np.int64), np.array(kinds, dtype=np.int64)),
             is_read=np.array(is_read, dtype=np.bool_),
         )
+
+
+def _annotator(labeler: Labeler) -> Annotator | None:
+    """Return whose word a labeler's is: of those on record, and of a judge whose model may be among them."""
+    if isinstance(labeler, Judge):
+        return Annotator(labeler.client.endpoint.model, "llm")
+    return labeler.annotator if isinstance(labeler, RecordedLabeler) else None
 
 
 def _gate_code(verdict: Verdict) -> int:

@@ -106,7 +106,7 @@ class Audit:
 
     @property
     def interval(self) -> Interval:
-        """Return the 95 % interval of `share`, as if every verdict were right; it resamples whole requests."""
+        """Return the 95 % interval of `share`, as if every verdict were right; it allows for replies to one request."""
         return self.composition.interval
 
     @property

@@ -48,10 +48,15 @@ class Band:
 
     @property
     def standing(self) -> str:
-        """Say `better` or `worse` where the interval of the difference to the median says so, else `not told apart`."""
+        """Say `better` or `worse` where the interval of the difference to the median says so, else `not told apart`.
+
+        Each is one interval of 95 %: of many labelers, some are told apart by chance. Without an interval it says so.
+        """
         median = self.found.median
         if math.isnan(median.value):
             return "not compared"
+        if math.isnan(median.low):
+            return "no interval"
         return "better" if median.low > 0 else "worse" if median.high < 0 else "not told apart"
 
 
@@ -194,9 +199,10 @@ class Leaderboard:
 
     @property
     def frontier(self) -> tuple[str, ...]:
-        """Name the labelers of known cost that none is both as cheap as and better than, the cheapest first.
+        """Name the labelers of known cost to which none is preferred, the cheapest first.
 
-        Better is the higher F1 of the gate; of two with equal cost and F1, both are named.
+        One is preferred that is as cheap and higher in F1 of the gate, or cheaper and as high; of two with equal cost
+        and F1, both are named.
         """
         known = [(one.pace.usd_per_million, -one.gate.f1.value, one.name) for one in self.entries]
         priced = sorted(one for one in known if not math.isnan(one[0]) and not math.isnan(one[1]))

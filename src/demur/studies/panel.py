@@ -74,8 +74,8 @@ class Panel:
         """
         found = {one.annotator for row in rows for one in row.annotations}
         annotators = tuple(sorted(found, key=lambda annotator: annotator.place))
-        wanted = next((each for each in ANNOTATOR_KINDS if any(one.kind == each for one in annotators)), kind)
-        wanted = wanted if kind is None else kind
+        met = (each for each in ANNOTATOR_KINDS if any(one.kind == each for one in annotators))
+        wanted = next(met, None) if kind is None else kind
         places = [place for place, one in enumerate(annotators) if one.kind == wanted]
         if not places:
             message = f"no annotator of kind {wanted!r} to make a consensus; met {', '.join(map(str, annotators))}"
