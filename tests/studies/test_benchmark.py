@@ -13,6 +13,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import demur
 from demur.data.annotated import take_annotated
+from demur.data.intake import as_conversations
 from demur.errors import BudgetError, LabelerError, SourceError
 from demur.labelers.judge import Judge
 from demur.studies.benchmark import benchmark
@@ -234,9 +235,9 @@ def test_names_are_checked_before_anything_is_labelled() -> None:
 class Echo(Judge):
     """Say, as a judge, what the first annotator said, who is the same model."""
 
-    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
         """Yield the first column."""
-        for conversation in conversations:
+        for conversation in as_conversations(conversations):
             said = SAID[conversation.reply.removeprefix("A ")][0]
             is_none, is_read = said == "none", said != "-"
             kind = None if is_none else said
@@ -258,7 +259,7 @@ class Never(Scripted):
     """Say of no reply that it refuses."""
 
     def _verdict(self, said: str) -> Verdict:
-        return Verdict("none", 0.1)
+        return super()._verdict("none" if said else said)
 
 
 def test_a_difference_that_no_draw_changes_has_no_interval() -> None:
