@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from demur.conversation import Conversation
+from demur.data.labelled import read_labelled
 from demur.errors import OutputError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.averaging import averaged, reduced, uncalibrated
@@ -18,6 +19,7 @@ from demur.model.network import Logits, RefusalNetwork
 from demur.model.weights import Manifest, Weights, read_tensors, save_weights
 from demur.report.training_plots import training_plot
 from demur.studies.averaging import average
+from demur.studies.partition import partition, prompt_key
 from demur.studies.recipe import Recipe, Source
 from demur.studies.training import train_recipe
 
@@ -154,7 +156,7 @@ def test_the_mean_loads_judges_and_says_what_it_is_made_of(
     before = [Manifest.load(each) for each in (tiny_weights, second)]
     records = manifest.training["averaged"]
     assert [each["weights_sha256"] for each in records] == [each.tensors_sha256 for each in before]
-    assert [each["training"] for each in records] == [each.training for each in before]
+    assert [{**each["training"], "met_prompts": []} for each in records] == [each.training for each in before]
     assert [each["recipe"] for each in records] == [None, {"sha256": recipe.sha256, "name": "mine"}]
     assert manifest.training["recipe"]["sha256"] == recipe.sha256
     rows = manifest.training["rows"]
@@ -210,6 +212,25 @@ def test_trainings_of_several_seeds_are_averaged_where_they_hold_out_the_same_ro
     assert len({manifest.training["rows"]["tuning"] for manifest in [*before, manifest]}) == 1
 
 
+def test_prompts_that_one_training_met_do_not_measure_the_mean(
+    mean: Callable[..., Manifest], copy: Callable[..., Path], tiny_weights: Path, labelled_file: Path,
+    taxonomy: Taxonomy,
+) -> None:  # fmt: skip
+    """It had no clear row of them, and the recipe of the mean has; the mean passes on what was met."""
+    rows = read_labelled(labelled_file, taxonomy, split="train")
+    apart = partition(rows, seed=66)
+    weak = [replace(row, is_weak=row in apart.measuring[1:]) for row in rows]
+    met = partition(weak, seed=66).met
+    assert met
+    before = Manifest.load(tiny_weights)
+    manifest = mean(tiny_weights, copy(training={**before.training, "met_prompts": list(met)}))
+    assert manifest.training["rows"]["tuning"] == len(apart.tuning)
+    held_out = {prompt_key(row.conversation) for row in apart.measuring[:1]}
+    left = [row for row in apart.measuring if prompt_key(row.conversation) in held_out]
+    assert manifest.training["rows"]["measuring"] == len(left) < len(apart.measuring)
+    assert manifest.met_prompts == frozenset(met)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -222,6 +243,7 @@ def test_trainings_of_several_seeds_are_averaged_where_they_hold_out_the_same_ro
         ({"training": {"settings": {"seed": 5}}}, "held out prompts by seed 5, and recipe 'mine' does by seed 66"),
         ({"training": {"settings": {"seed": 66}, "held_out_seed": 5}}, "held out prompts by seed 5"),
         ({"training": {}}, "held out prompts by no known seed"),
+        ({"training": {"held_out_seed": 66}}, "are of before trainings recorded which prompts they met"),
     ],
 )
 def test_weights_that_do_not_go_together_are_refused(

@@ -114,6 +114,25 @@ def test_only_clear_labels_on_real_replies_are_held_out(unclear: dict[str, Any])
     assert (len(parts.training), parts.tuning, parts.measuring) == (200, (), ())
 
 
+def test_a_prompt_that_was_met_without_a_clear_row_is_not_held_out_later() -> None:
+    """Weak rows trained the first time; the clear ones that came since are none to measure by, and train, too."""
+    weak, clear = [row(f"request {i}", is_weak=True) for i in range(400)], [row(f"request {i}") for i in range(800)]
+    first = partition(weak)
+    later = partition(clear, met=first.met)
+    old = {each.id for each in weak}
+    assert {each.id for each in partition(clear).measuring} & old
+    assert not {each.id for each in (*later.tuning, *later.measuring)} & old
+    assert len(later.measuring) == sum(each.id not in old for each in partition(clear).measuring)
+    assert set(later.met) == set(first.met)
+    # Of 400 prompts, those that the seed would have held out.
+    assert len(first.met) == pytest.approx(48, abs=25)
+
+
+def test_prompts_of_no_weight_were_not_met() -> None:
+    """They take no part in training."""
+    assert partition([row(f"request {i}", is_weak=True, weight=0.0) for i in range(400)]).met == ()
+
+
 def test_prompts_to_be_avoided_are_on_no_side() -> None:
     """With every reply to them, however the prompt is written; the rows that were left out are counted."""
     parts = partition(ROWS, avoid=[row("  REQUEST 7 ", "another reply")])

@@ -87,6 +87,12 @@ class Manifest(BaseModel):
         seed = self.training.get("held_out_seed", self.training.get("settings", {}).get("seed"))
         return seed if isinstance(seed, int) else None
 
+    @property
+    def met_prompts(self) -> frozenset[str] | None:
+        """Return digests of the prompts that the seed would hold out and training met; None where nothing is said."""
+        met = self.training.get("met_prompts")
+        return None if met is None else frozenset(map(str, met))
+
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read and check the manifest of a weights folder.

@@ -43,9 +43,8 @@ def average(
 ) -> Manifest:
     """Average weights, calibrate and measure the mean on the rows that a recipe holds out, and write a weights folder.
 
-    Which prompts are held out is drawn by the seed, so all trainings must have held out by the recipe's. A prompt is
-    held out where it has a clear label: sources whose clear rows a training did not have, and whose prompts it met in
-    other rows, do not belong in the recipe.
+    Which prompts are held out is drawn by the seed, so all trainings must have held out by the recipe's. A prompt that
+    one of them met all the same, for it had no clear row of it, neither calibrates nor measures the mean.
 
     Args:
         folders: Weights folders of one encoder, taxonomy and window, two at least.
@@ -76,7 +75,8 @@ def average(
     if rank is not None:
         tensors = reduced(tensors, rank)
     prepare(out)
-    lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data)
+    met = frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
+    lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
     tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
     training = {
         "averaged": [_record(manifest) for manifest in manifests],
@@ -85,6 +85,7 @@ def average(
         "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
         # A training that goes on from the mean must not meet these prompts either.
         "held_out_seed": recipe.parting_seed,
+        "met_prompts": sorted(met),
     }
     return finished(
         tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=found,
@@ -116,6 +117,12 @@ def _require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
             f"the training of {str(folder)!r} held out prompts by {held_out}, and recipe {recipe.name!r} does by seed "
             f"{recipe.parting_seed}: it was trained on rows that are to calibrate and measure it; give trainings and a "
             "recipe of one seed"
+        )
+        raise WeightsError(message)
+    if manifest.met_prompts is None:
+        message = (
+            f"the weights in {str(folder)!r} are of before trainings recorded which prompts they met: nothing says "
+            "which rows may calibrate and measure their mean; train again"
         )
         raise WeightsError(message)
     if manifest.max_tokens != settings.window:
@@ -162,5 +169,6 @@ def _record(manifest: Manifest) -> dict[str, Any]:
     return {
         "weights_sha256": manifest.tensors_sha256,
         "recipe": None if recipe is None else {name: recipe.get(name) for name in ("sha256", "name")},
-        "training": manifest.training,
+        # What was met is said once, of all.
+        "training": {name: value for name, value in manifest.training.items() if name != "met_prompts"},
     }

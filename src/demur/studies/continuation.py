@@ -25,8 +25,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def parting(beginning: Beginning | None) -> dict[str, Any]:
-    """Return how `Lesson.of` is to part the prompts: those that the beginning held out are not trained on now."""
-    return {} if beginning is None else {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS}
+    """Return how `Lesson.of` is to part the prompts: those held out before are not trained on, nor the reverse."""
+    if beginning is None:
+        return {}
+    met = beginning.manifest.met_prompts
+    return {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS, "met": () if met is None else met}
 
 
 def warn_of_forgetting(beginning: Beginning | None, training: Sequence[Example], taxonomy: Taxonomy) -> None:

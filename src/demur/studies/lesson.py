@@ -11,7 +11,7 @@ from demur.studies.mixture import Mixture, harder, mix
 from demur.studies.partition import Partition, partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from tokenizers import Tokenizer
@@ -48,6 +48,7 @@ class Lesson:
         view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
         held_out_seed: int | None = None,
         enough: int = 0,
+        met: Collection[str] = (),
     ) -> Self:
         """Read a recipe's rows and part them by their prompts.
 
@@ -58,13 +59,14 @@ class Lesson:
             view: What the network is shown of a conversation; the prompts are parted by the whole.
             held_out_seed: Draws the prompts that are held out, where not the recipe's own seed does.
             enough: Clear prompts below which synthetic rows help to tune; see `partition`.
+            met: What earlier trainings met of the prompts to hold out; see `partition`.
 
         Raises:
             SourceError: A file is missing or cannot be read.
         """
         mixture = mix(recipe, taxonomy, folders=folders)
         seed = recipe.parting_seed if held_out_seed is None else held_out_seed
-        parts = partition(mixture.rows, avoid=mixture.avoided, seed=seed, enough=enough)
+        parts = partition(mixture.rows, avoid=mixture.avoided, seed=seed, enough=enough, met=met)
         training = harder([row for row in parts.training if row.weight > 0], recipe.hard_negative_weight, taxonomy)
         seen = Partition(
             _through(view, training),
@@ -74,6 +76,7 @@ class Lesson:
             n_repeated=parts.n_repeated,
             n_withheld=parts.n_withheld,
             is_thin=parts.is_thin,
+            met=parts.met,
         )
         return cls(recipe, mixture, seen)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from demur.conversation import Conversation
     from demur.data.labelled import Labelled
@@ -31,6 +31,9 @@ class Partition:
         n_repeated: Rows left out because the same conversation came before.
         n_withheld: Rows left out because their prompt is held out, and they are none to measure by.
         is_thin: Whether there were too few clear prompts to calibrate by, so that synthetic rows help to tune.
+        met: Digests, rising, of the prompts that the seed draws to be held out and training meets all the same, for no
+            row of theirs is clear, now or in the trainings before. Where a clear one turns up later, it is none to
+            measure these weights by.
     """
 
     training: tuple[Labelled, ...]
@@ -40,6 +43,7 @@ class Partition:
     n_repeated: int = 0
     n_withheld: int = 0
     is_thin: bool = False
+    met: tuple[str, ...] = ()
 
 
 def prompt_key(conversation: Conversation) -> str:
@@ -48,7 +52,14 @@ def prompt_key(conversation: Conversation) -> str:
     return " ".join(first.casefold().split())
 
 
-def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed: int = 0, enough: int = 0) -> Partition:
+def partition(
+    rows: Sequence[Labelled],
+    *,
+    avoid: Sequence[Labelled] = (),
+    seed: int = 0,
+    enough: int = 0,
+    met: Collection[str] = (),
+) -> Partition:
     """Part rows by their prompts.
 
     Only clear labels on real replies are held out: neither weak ones, nor synthetic rows, nor rows that were drawn for
@@ -62,14 +73,17 @@ def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed:
         seed: Draws the prompts that are held out.
         enough: With fewer clear prompts than this, synthetic ones are drawn, too, of which the rows tune and never
             measure.
+        met: Digests of the prompts that trainings before this one met, as `Partition.met` has them: none of them is
+            held out.
     """
     avoided = {_prompt_of(row) for row in avoid}
     clean = [row for row in rows if _prompt_of(row) not in avoided]
     unique = _unique(clean)
-    measurable = {_prompt_of(row) for row in unique if _is_clear(row)}
+    fresh = [row for row in unique if _digest(_prompt_of(row)) not in met] if met else unique
+    measurable = {_prompt_of(row) for row in fresh if _is_clear(row)}
     held_out = {key: drawn for key in measurable if (drawn := _draw(key, seed)) < _HELD_OUT_SHARE}
     is_thin = len(measurable) < enough
-    made = {_prompt_of(row) for row in unique if is_thin and _is_well_made(row)} - measurable
+    made = {_prompt_of(row) for row in fresh if is_thin and _is_well_made(row)} - measurable
     tuning_only = {key for key in made if _draw(key, seed) < _HELD_OUT_SHARE / 2}
     sides: dict[str, list[Labelled]] = {"training": [], "tuning": [], "measuring": []}
     n_withheld = 0
@@ -83,12 +97,15 @@ def partition(rows: Sequence[Labelled], *, avoid: Sequence[Labelled] = (), seed:
             sides["tuning"].append(row)
         else:
             n_withheld += 1
+    trained = {_prompt_of(row) for row in sides["training"] if row.weight > 0}
+    now_met = {_digest(key) for key in trained if _draw(key, seed) < _HELD_OUT_SHARE}
     return Partition(
         **{name: tuple(rows) for name, rows in sides.items()},
         n_avoided=len(rows) - len(clean),
         n_repeated=len(clean) - len(unique),
         n_withheld=n_withheld,
         is_thin=is_thin,
+        met=tuple(sorted(now_met.union(met))),
     )
 
 
@@ -119,6 +136,10 @@ def _unique(rows: Sequence[Labelled]) -> list[Labelled]:
 
 def _fullness(row: Labelled) -> tuple[bool, bool, bool]:
     return (not row.is_weak, row.outcome is not None, bool(row.labels))
+
+
+def _digest(key: str) -> str:
+    return hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _draw(key: str, seed: int) -> float:

@@ -188,6 +188,7 @@ def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
     return {
         "settings": asdict(lesson.recipe.settings),
         "held_out_seed": lesson.recipe.parting_seed,
+        "met_prompts": list(parts.met),
         "files": _digests(lesson.mixture.files),
         "avoided_files": _digests(lesson.mixture.avoided_files),
         "texts": _digests(lesson.mixture.text_files),
