@@ -85,6 +85,11 @@ class Policy(StrEnum):
         """Return where probabilities become decisions under the policy, from where they do under `standard`."""
         return replace(fitted, refusal=fitted.refusal / 2) if self is Policy.broad else fitted
 
+    @classmethod
+    def refusal_thresholds(cls, fitted: Thresholds) -> tuple[float, ...]:
+        """Return from which probabilities of refusal on a reply refuses under one policy or another, each once."""
+        return tuple(dict.fromkeys(policy.thresholds(fitted).refusal for policy in cls))
+
     @property
     def not_corrected(self) -> str | None:
         """Say why no share under the policy can be corrected for errors; None under `standard`.

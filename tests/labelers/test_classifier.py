@@ -428,11 +428,14 @@ class Counting(Fixed):
         return super().run(input_ids, attention_mask)
 
 
-def looking(weights: Weights, *, refusal: float, first_look: bool = True) -> tuple[Counting, Analyzer]:
+def looking(
+    weights: Weights, *, refusal: float, first_look: bool = True, thresholds: Thresholds | None = None
+) -> tuple[Counting, Analyzer]:
     """Build an analyzer that settles what is below .1 in a window of 64 tokens."""
     manifest = weights.manifest.model_copy(update={"first_look": FirstLook(64, 0.1)})
     engine = Counting(refusal, 0.0, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
-    return engine, Analyzer(replace(weights, manifest=manifest), engine=engine, first_look=first_look)
+    with_look = replace(weights, manifest=manifest)
+    return engine, Analyzer(with_look, engine=engine, first_look=first_look, thresholds=thresholds)
 
 
 @pytest.mark.parametrize(("refusal", "n_reads"), [(0.05, 1), (0.2, 2)])
@@ -444,6 +447,17 @@ def test_a_long_reply_is_read_in_full_where_the_first_look_leaves_doubt(
     verdict = one(analyzer, Conversation.of("Why?", "Here is how you write about bread. " * 50))
     assert (len(engine.lengths), verdict.refusal_probability) == (n_reads, refusal)
     assert engine.lengths[0] <= 64 < max(engine.lengths, default=0) or n_reads == 1
+
+
+def test_there_is_no_first_look_where_it_might_settle_a_refusal(loaded_weights: Weights) -> None:
+    """It was fitted to settle nothing from .25 on, and .05 counts at a threshold of .02."""
+    low = Thresholds(refusal=0.02)
+    engine, analyzer = looking(loaded_weights, refusal=0.05, thresholds=low)
+    verdict = one(analyzer, Conversation.of("Why?", "Here is how you write about bread. " * 50))
+    assert verdict.is_refusal
+    assert min(engine.lengths) > 64
+    assert analyzer.describe()["first_look"] is None
+    assert looking(loaded_weights, refusal=0.05, thresholds=Thresholds(refusal=0.25))[1].describe()["first_look"]
 
 
 def test_a_first_look_is_taken_where_it_is_asked_for_and_known(loaded_weights: Weights) -> None:

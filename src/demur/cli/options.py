@@ -158,19 +158,21 @@ def open_analyzer(
     stated = _coverage(coverage)
     console = Console(stderr=True)
     loaded = Weights.load(weights, taxonomy=Taxonomy.load(taxonomy), encoder=encoder)
+    thresholds = policy.thresholds(loaded.thresholds)
+    if threshold is not None:
+        thresholds = replace(thresholds, refusal=threshold)
     engine = open_engine(
         runtime.engine,
         loaded,
+        thresholds=thresholds,
         n_threads=runtime.n_threads,
         n_texts=runtime.n_texts,
         say=lambda line: say(console, line),
     )
-    analyzer = Analyzer(
-        loaded, engine=engine, first_look=runtime.first_look, evidence=evidence, policy=policy, coverage=stated
-    )
-    if threshold is not None:
-        analyzer.thresholds = replace(analyzer.thresholds, refusal=threshold)
-    return analyzer
+    return Analyzer(
+        loaded, thresholds=thresholds, engine=engine, first_look=runtime.first_look, evidence=evidence, policy=policy,
+        coverage=stated,
+    )  # fmt: skip
 
 
 def _coverage(given: float | None) -> Coverage:

@@ -13,7 +13,7 @@ from demur.data.rendering import Renderer
 from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
 from demur.model.engine_names import EngineName
-from demur.model.first_look import judged_in_looks
+from demur.model.first_look import FirstLook, judged_in_looks
 from demur.model.runtime import Engine, TorchEngine, judged
 from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
@@ -77,7 +77,7 @@ class Analyzer:
             thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
             engine: What runs the network; None for torch in fp32.
             first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
-                say which.
+                say which, and where the thresholds are not below all that the fit was for.
             evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999; `auto` for 0.9
@@ -93,12 +93,12 @@ class Analyzer:
         self._with_evidence = evidence
         self._tokenizer = weights.tokenizer
         self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
-        self._first = weights.manifest.first_look if first_look else None
         brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
         self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
-        self.thresholds = self.policy.thresholds(weights.thresholds) if thresholds is None else thresholds
+        self.thresholds = _decided_by(weights, thresholds, self.policy)
+        self._first = weights.manifest.first_look if first_look and FirstLook.serves(self.thresholds) else None
         self.category_sets = _category_sets(weights.manifest.held_out_kinds, coverage)
 
     @classmethod
@@ -140,7 +140,8 @@ class Analyzer:
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
-        opened = None if engine == EngineName.torch else open_engine(engine, loaded)
+        used = _decided_by(loaded, thresholds, Policy(policy))
+        opened = None if engine == EngineName.torch else open_engine(engine, loaded, thresholds=used)
         return cls(
             loaded, thresholds=thresholds, engine=opened, first_look=first_look,
             evidence=evidence, policy=policy, coverage=coverage,
@@ -242,6 +243,10 @@ class Analyzer:
         for i, evidence in zip(refusals, found, strict=True):
             explained[i] = replace(verdicts[i], evidence=evidence)
         return explained
+
+
+def _decided_by(weights: Weights, thresholds: Thresholds | None, policy: Policy) -> Thresholds:
+    return policy.thresholds(weights.thresholds) if thresholds is None else thresholds
 
 
 def _category_sets(scores: Sequence[float] | None, coverage: Coverage) -> CategorySets | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from demur.model.runtime import Engine
+    from demur.verdict import Thresholds
 
 __all__ = ["FIRST_WINDOWS", "FirstLook", "fit_first_look", "judged_in_looks"]
 
@@ -51,6 +52,11 @@ class FirstLook:
 
     tokens: Annotated[int, Field(ge=MIN_TOKENS, lt=MAX_TOKENS, strict=True)]
     below: Annotated[float, Field(gt=0, lt=1)]
+
+    @staticmethod
+    def serves(thresholds: Thresholds) -> bool:
+        """Tell whether a look that settles answers settles nothing that counts as a refusal at these thresholds."""
+        return thresholds.refusal >= _MAY_COUNT
 
     def is_worth(self, n_tokens: int) -> bool:
         """Tell whether a text of so many tokens gets a first look."""

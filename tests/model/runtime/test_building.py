@@ -44,7 +44,8 @@ class Bent(TorchEngine):
             return replace(answer, refusal=np.full_like(answer.refusal, 0.49))
         if self.is_bent:
             surely = np.eye(answer.kinds.shape[1])[answer.kinds.argmax(1)]
-            return replace(answer, refusal=np.where(answer.refusal < 0.5, 0.99, 0.01), kinds=surely)
+            turned = np.where(answer.refusal < 0.5, 0.99, 0.01)
+            return replace(answer, refusal=turned, partial=np.zeros_like(turned), kinds=surely)
         return answer
 
 

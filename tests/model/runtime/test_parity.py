@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,14 @@ def test_flips_are_counted(taxonomy: Taxonomy) -> None:
     assert not parity.is_held
     assert str(parity) == "2 of 4 verdicts and 1 of 2 categories differ from fp32"
     assert Parity.from_json(parity.to_json()) == parity
+
+
+def test_verdicts_under_every_policy_count(taxonomy: Taxonomy) -> None:
+    """.3 and .2 lie on two sides of .25, which `broad` decides by; a refusal in part is another than one in full."""
+    exact, found = (probabilities(of, [0, 1, 2], taxonomy) for of in ([0.3, 0.9, 0.9], [0.2, 0.9, 0.9]))
+    assert Parity.of(exact, found, taxonomy=taxonomy, thresholds=THRESHOLDS).gate_flips == 1
+    in_part = replace(found, partial=np.array([0.0, 0.6, 0.4]))
+    assert Parity.of(exact, in_part, taxonomy=taxonomy, thresholds=THRESHOLDS).gate_flips == 2
 
 
 def test_no_text_and_no_refusal_hold(taxonomy: Taxonomy) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from demur.model.runtime.building import Built
     from demur.model.runtime.makers import Maker
     from demur.model.weights import Weights
+    from demur.verdict import Thresholds
 
 __all__ = ["open_engine"]
 
@@ -27,6 +28,7 @@ def open_engine(
     *,
     n_threads: int | None = None,
     n_texts: int | None = None,
+    thresholds: Thresholds | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Engine:
     """Open an engine for weights; all but `torch` are built at first use, and kept.
@@ -37,6 +39,7 @@ def open_engine(
         weights: What it runs.
         n_threads: Cores to use; None for all that this process may use, of which torch has its own opinion.
         n_texts: How many texts there are, where that is known: for few of them, `auto` builds nothing.
+        thresholds: What is decided by, where not by the weights' own: near them, what is quantised is not relied on.
         say: Told what is built and what was chosen, a line each; nothing of torch in fp32 where that was asked for.
 
     Raises:
@@ -45,7 +48,7 @@ def open_engine(
     """
     if name == EngineName.auto:
         is_short = n_texts is not None and n_texts < FEW_TEXTS
-        return _fastest(weights, n_threads, say, is_short=is_short)
+        return _fastest(weights, n_threads, thresholds, say, is_short=is_short)
     if name == EngineName.torch:
         return TorchEngine(weights.network, n_threads=n_threads)
     if name not in MAKERS:
@@ -55,10 +58,17 @@ def open_engine(
     if not found.is_held:
         message = f"engine {name!r} does not decide as fp32 does: {found.parity}; take --engine torch"
         raise EngineError(message)
-    return _opened(found, weights, n_threads, say)
+    return _opened(found, weights, n_threads, thresholds, say)
 
 
-def _fastest(weights: Weights, n_threads: int | None, say: Callable[[str], None], *, is_short: bool) -> Engine:
+def _fastest(
+    weights: Weights,
+    n_threads: int | None,
+    thresholds: Thresholds | None,
+    say: Callable[[str], None],
+    *,
+    is_short: bool,
+) -> Engine:
     """Open the fastest of those that are installed and held to parity; torch in fp32 where none is faster."""
     makers = _candidates()
     found: list[Built] = []
@@ -72,7 +82,7 @@ def _fastest(weights: Weights, n_threads: int | None, say: Callable[[str], None]
             found.append(known)
     fitting = [known for known in found if known.is_held and known.speedup > 1]
     if fitting:
-        return _opened(max(fitting, key=lambda known: known.speedup), weights, n_threads, say)
+        return _opened(max(fitting, key=lambda known: known.speedup), weights, n_threads, thresholds, say)
     engine = TorchEngine(weights.network, n_threads=n_threads)
     why = _why_torch(found, is_any_installed=bool(makers), is_short=is_short)
     say(f"engine: {engine.name} ({why})" if why else f"engine: {engine.name}")
@@ -106,7 +116,11 @@ def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[
     return built(maker, weights, n_threads=n_threads)
 
 
-def _opened(found: Built, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Engine:
-    engine = opened(MAKERS[found.kind], weights, found.folder, name=found.name, n_threads=n_threads)
+def _opened(
+    found: Built, weights: Weights, n_threads: int | None, thresholds: Thresholds | None, say: Callable[[str], None]
+) -> Engine:
+    engine = opened(
+        MAKERS[found.kind], weights, found.folder, name=found.name, n_threads=n_threads, thresholds=thresholds
+    )
     say(f"engine: {engine.name}, {found.speedup:.1f} times the speed of fp32; {found.parity}")
     return engine

@@ -13,6 +13,7 @@ from demur.model.runtime.openvino_engine import OpenVinoEngine, quantise_for_ope
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
 from demur.model.runtime.rechecking import RecheckingEngine
 from demur.model.runtime.torch_engine import TorchEngine
+from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.model.runtime.answers import Engine
     from demur.model.weights import Weights
+    from demur.verdict import Thresholds
 
 __all__ = ["CAREFUL", "MAKERS", "Maker", "opened"]
 
@@ -76,8 +78,26 @@ class Maker:
         return {package: metadata.version(package) for package in ("torch", *self.packages)}
 
 
-def opened(maker: Maker, weights: Weights, folder: Path, *, name: str, n_threads: int | None = None) -> Engine:
+def opened(
+    maker: Maker,
+    weights: Weights,
+    folder: Path,
+    *,
+    name: str,
+    n_threads: int | None = None,
+    thresholds: Thresholds | None = None,
+) -> Engine:
     """Open an engine from its folder, with the careful one behind it where there is one.
+
+    Whatever is decided by, the thresholds of every policy are those of some verdict: near them all it is careful.
+
+    Args:
+        maker: Of the engine.
+        weights: What it runs.
+        folder: Where its files are.
+        name: What it is called.
+        n_threads: Cores to use; None for all that this process may use.
+        thresholds: What is decided by, where not by the weights' own.
 
     Raises:
         EngineError: The files are damaged; the careful one's may show it as late as when it is first needed.
@@ -93,7 +113,9 @@ def opened(maker: Maker, weights: Weights, folder: Path, *, name: str, n_threads
     quick, careful = open_in(folder), folder / CAREFUL
     if not careful.is_dir():
         return quick
-    return RecheckingEngine(quick, lambda: open_in(careful), threshold=weights.thresholds.refusal)
+    used = weights.thresholds if thresholds is None else thresholds
+    refusal = {*Policy.refusal_thresholds(weights.thresholds), used.refusal}
+    return RecheckingEngine(quick, lambda: open_in(careful), refusal=sorted(refusal), partial=used.partial)
 
 
 def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,21 +24,24 @@ _KIND_MARGIN = 0.3
 
 
 class RecheckingEngine:
-    """Answer as a quick engine does, but near the threshold, or between two kinds, as a careful one does."""
+    """Answer as a quick engine does, but near a threshold, or between two kinds, as a careful one does."""
 
-    def __init__(self, quick: Engine, open_careful: Callable[[], Engine], *, threshold: float) -> None:
+    def __init__(
+        self, quick: Engine, open_careful: Callable[[], Engine], *, refusal: Sequence[float], partial: float
+    ) -> None:
         """Take the quick engine, and what opens the careful one: it takes a second, and is seldom needed in short runs.
 
         Args:
             quick: Runs all texts.
             open_careful: Opens what runs those in doubt; called once, when there is the first of them.
-            threshold: P(refuses) from which on the gate says that a reply refuses.
+            refusal: Every P(refuses) from which on a reply may be said to refuse, under one policy or another.
+            partial: P(partial | refuses) from which on a refusal is one in part.
         """
         self._quick = quick
         self._open_careful = open_careful
         self._careful: Engine | None = None
         self._lock = Lock()
-        self._threshold = logit(threshold)
+        self._refusal, self._partial = logit(np.array(refusal)), logit(partial)
 
     @property
     def name(self) -> str:
@@ -68,13 +71,14 @@ class RecheckingEngine:
 
     def _is_doubtful(self, found: Probabilities) -> NDArray[np.bool_]:
         # A gate that saturates is not in doubt: infinite log-odds are as far off as any.
-        distance = logit(found.refusal) - self._threshold
-        refuses_or_nearly = distance > -_GATE_MARGIN
-        is_near = np.abs(distance) < _GATE_MARGIN
-        if self.n_categories == 1:
-            return is_near  # type: ignore[no-any-return]  # numpy's comparisons are untyped
-        second, first = np.partition(found.kinds, -2, axis=1)[:, -2:].T
-        return is_near | (refuses_or_nearly & (first < np.exp(_KIND_MARGIN) * second))  # type: ignore[no-any-return]
+        log_odds = logit(found.refusal)
+        is_near = (np.abs(log_odds[:, None] - self._refusal) < _GATE_MARGIN).any(axis=1)
+        is_undecided = np.abs(logit(found.partial) - self._partial) < _GATE_MARGIN
+        if self.n_categories > 1:
+            second, first = np.partition(found.kinds, -2, axis=1)[:, -2:].T
+            is_undecided |= first < np.exp(_KIND_MARGIN) * second
+        refuses_or_nearly = log_odds > self._refusal.min() - _GATE_MARGIN
+        return is_near | (refuses_or_nearly & is_undecided)  # type: ignore[no-any-return]  # numpy's are untyped
 
     def _opened(self) -> Engine:
         # As many threads call as there are streams.
