@@ -248,7 +248,7 @@ class Door:
     def __init__(self, server: LlmServer, n_paid: int, count: Callable[[], int] | None = None) -> None:
         """Stand before a server, and before whoever answers for it; `count` says how much is paid, if not its own."""
         self._server, self._n_paid, self._inner = server, n_paid, server.rejects
-        self._count = (lambda: server.n_paid) if count is None else count
+        self._count: Callable[[], int] = (lambda: server.n_paid) if count is None else count
         self.waiting: list[Future[bool]] = []
         server.rejects = self
 
