@@ -12,11 +12,14 @@ import re
 import threading
 import time
 from collections import Counter
+from concurrent.futures import Future
 from email.parser import BytesParser
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,8 +79,8 @@ class LlmServer:
         completion_tokens: Charged.
         authorizations: What was sent as a key.
         bodies: The JSON of each request for a completion.
-        at: When each (case, row) was asked.
-        peak: The most requests that were under way at a time.
+        under_way: How many requests are.
+        peak: The most of them at a time.
         batches: Batches by id.
     """
 
@@ -88,8 +91,7 @@ class LlmServer:
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
         self.authorizations: set[str] = set()
         self.bodies: list[dict[str, Any]] = []
-        self.at: dict[tuple[str, int], list[float]] = {}
-        self.peak = self._under_way = 0
+        self.peak = self.under_way = 0
         self.batches: dict[str, dict[str, Any]] = {}
         self.files: dict[str, str] = {}
         self.rejects: Callable[[dict[str, Any]], Response | None] = lambda _: None
@@ -120,14 +122,14 @@ class LlmServer:
         """Answer one request for a completion."""
         with self._lock:
             self.bodies.append(body)
-            self._under_way += 1
-            self.peak = max(self.peak, self._under_way)
+            self.under_way += 1
+            self.peak = max(self.peak, self.under_way)
         try:
             rejection = self.rejects(body)
             return self._case(body, is_batch=is_batch) if rejection is None else rejection
         finally:
             with self._lock:
-                self._under_way -= 1
+                self.under_way -= 1
 
     def _case(self, body: dict[str, Any], *, is_batch: bool) -> Response:
         question = body["messages"][-1]["content"]
@@ -136,7 +138,6 @@ class LlmServer:
         case, row = found[1], int(found[2])
         with self._lock:
             self.requests[case, row] += 1
-            self.at.setdefault((case, row), []).append(time.monotonic())
             attempt = self.requests[case, row]
         time.sleep(0.4 if case == "slow" and not is_batch else self.seconds)
         if attempt == 1 and case in PASSING:
@@ -233,6 +234,45 @@ def _passing(case: str) -> Response:
     if case == "broken":
         return Response(500, error, {"Retry-After-Ms": "20"})
     return Response(503 if case == "dropped" else 502, error, share=0.0 if case == "dropped" else 0.5)
+
+
+class Door:
+    """Let requests in until so many answers are paid for, and keep those at the door that come later.
+
+    Who is to be stopped in the middle of its work is then in the middle of it, however fast it is.
+
+    Attributes:
+        waiting: Those who came to the closed door; each may go in when it has a result.
+    """
+
+    def __init__(self, server: LlmServer, n_paid: int, count: Callable[[], int] | None = None) -> None:
+        """Stand before a server, and before whoever answers for it; `count` says how much is paid, if not its own."""
+        self._server, self._n_paid, self._inner = server, n_paid, server.rejects
+        self._count: Callable[[], int] = (lambda: server.n_paid) if count is None else count
+        self.waiting: list[Future[bool]] = []
+        server.rejects = self
+
+    def __call__(self, body: dict[str, Any]) -> Response | None:
+        """Let a request in, or let it wait."""
+        may_enter: Future[bool] = Future()
+        if self._count() >= self._n_paid:
+            self.waiting.append(may_enter)
+            if not may_enter.result():
+                return Response(503, {"error": {"message": "closed"}})
+        return self._inner(body)
+
+    def let_in(self) -> None:
+        """Let those in who wait now; those who come later wait."""
+        for one in tuple(self.waiting):
+            one.set_result(True)
+
+    def take_away(self) -> None:
+        """Turn those away who still wait, see all out, and let in everybody who comes from now on."""
+        self._server.rejects = self._inner
+        for one in self.waiting:
+            if not one.done():
+                one.set_result(False)
+        wait_for(lambda: not self._server.under_way, seconds=60)
 
 
 class _Handler(BaseHTTPRequestHandler):

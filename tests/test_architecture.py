@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -101,6 +102,15 @@ def test_imports_point_down(module: str) -> None:
     """Nothing is imported from a floor above."""
     above = {name for name in GRAPH[module] if floor_of(name) > floor_of(module)}
     assert not above, f"{module} imports from above: {', '.join(sorted(above))}"
+
+
+@pytest.mark.parametrize("clock", ["perf_counter", "process_time", "thread_time", "monotonic"])
+def test_no_test_reads_a_clock(clock: str) -> None:
+    """It would tell how busy the machine is: count the work. What waits for a process gives up at some time."""
+    reads = re.compile(rf"\b{clock}(?:_ns)?\(")
+    tests = Path(__file__).parent
+    found = {path.name for path in tests.rglob("*.py") if reads.search(path.read_text(encoding="utf-8"))}
+    assert found <= {"processes.py"}
 
 
 def test_no_modules_import_each_other() -> None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from demur.errors import SourceError
 from demur.studies.audit import audit as run_audit
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
 
@@ -68,12 +69,14 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         discuss: How many of the most disputed replies to keep.
         strict: Raise on the first row that cannot be read, instead of counting it.
         crosswalk: A crosswalk file, or the name of a shipped one: `source` is then a data set in labels of its own,
-            such as `hf://owner/name`, whose columns are found, and whose labels it maps; one that it lacks is an error.
+            such as `hf://owner/name`, whose columns are found, and whose labels it maps; one that it lacks is an error,
+            and so are `split` and `texts` beside it.
         annotator_kind: Who gave such labels, `human` or `llm`.
         html: Where to write a page with heat maps; None for nowhere.
 
     Raises:
-        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read.
+        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split` or
+            `texts` stand beside a crosswalk.
         OutputError: The page cannot be written.
         TypeError: What is given is neither files nor rows.
     """
@@ -229,7 +232,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         on_verdict: Told name, verdicts so far and rows in all, as they come.
 
     Raises:
-        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read.
+        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read; or `split`
+            or `texts` stand beside a crosswalk.
         EndpointError: A judge cannot be asked.
         OutputError: The folder cannot be written.
         LabelerError: There is no such labeler, or two have one name.
@@ -294,15 +298,17 @@ def _annotated(
     from demur.data.foreign import read_foreign
     from demur.data.labelled import labelled_files, read_texts
 
+    of_texts = [] if texts is None else list(texts)
     items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
     if foreign is not None:
         if len(items) != 1 or not isinstance(items[0], str | Path):
             message = f"a crosswalk maps the labels of one named source; met {len(items)}"
             raise TypeError(message)
+        _require_whole(split, of_texts)
         walk = Crosswalk.load(foreign[0], taxonomy)
         rows = read_foreign(str(items[0]), walk, kind=foreign[1], strict=strict)
         return rows, rows.texts
-    by_id = read_texts([file for one in texts or () for file in labelled_files(Path(one))])
+    by_id = read_texts([file for one in of_texts for file in labelled_files(Path(one))])
     if items and all(isinstance(item, str | Path) for item in items):
         paths = [Path(item) for item in items]
         rows = read_annotated(paths, taxonomy, split=split, texts=by_id, strict=strict)
@@ -313,3 +319,19 @@ def _annotated(
         message = f"Demur measures what stands in files or in rows with `annotations`; met {met}"
         raise TypeError(message)
     return rows, {**by_id, **rows.texts}
+
+
+def _require_whole(split: str | None, texts: Sequence[Path | str]) -> None:
+    """Refuse to choose rows or look up texts in a data set that has neither our splits nor our ids."""
+    if split is not None:
+        message = (
+            f"split {split!r} beside a crosswalk, which maps a data set whole; leave it out, or name a split of a data "
+            "set on the hub in the source, as in hf://owner/name/train"
+        )
+        raise SourceError(message)
+    if texts:
+        message = (
+            f"texts {', '.join(map(str, texts))!r} beside a crosswalk, whose data set has its texts in its own columns "
+            "and no ids to look others up by; leave them out"
+        )
+        raise SourceError(message)

@@ -128,7 +128,8 @@ class Verdict:
 
     Attributes:
         outcome: `full`, `partial`, `none`, or `unscored` where nothing could be judged.
-        refusal_probability: Calibrated P(full or partial), from 0 to 1; nan where unscored or where a labeler has none.
+        refusal_probability: Calibrated P(full or partial), from 0 to 1; nan where unscored or where a labeler has none:
+            one that only decides has none, for its decision written as 0 or 1 would be measured as a forecast.
         category: The main kind of a refusal, a key of the taxonomy; None for `none`, `unscored` or an unnamed kind.
         group: The group that the main kind belongs to, or None.
         category_probabilities: P(kind | the reply refuses) in taxonomy order, summing to 1; empty where there are none.

@@ -114,6 +114,7 @@ def test_markdown_goes_to_standard_output(demur: Demur, gold: Path) -> None:
         (("--labelers", "keywords", "--cost", "90"), "is no cost of a labeler"),
         (("--labelers", "keywords", "--cost", "keywords=-1"), "is no cost of a labeler"),
         (("--labelers", "keywords", "--panel", "human"), "no annotator of kind 'human'"),
+        (("--labelers", "keywords,annotators", "--weights", "w", "--encoder", "e"), "--weights, --encoder: only the"),
         (("--labelers", "recorded:missing.jsonl"), "no file at 'missing.jsonl'"),
     ],
 )

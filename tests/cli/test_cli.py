@@ -103,10 +103,8 @@ def test_classify_and_evaluate_take_a_policy(demur: Demur, labelled_file: Path, 
     words = ("classify", "--json", "--policy", "strict", "--weights", tiny_weights, "Sorry, I cannot tell.")
     found = json.loads(demur(*words)[1])
     assert (found["policy"], found["is_refusal"]) == ("strict", found["verdict"] == "full")
-    for labeler in ("demur", "keywords"):
-        code, printed, errors = demur(
-            "evaluate", labelled_file, "--labeler", labeler, "--weights", tiny_weights, "--policy", "strict", "--json"
-        )
+    for options in (("--weights", tiny_weights), ("--labeler", "keywords")):
+        code, printed, errors = demur("evaluate", labelled_file, *options, "--policy", "strict", "--json")
         assert code == 0, errors
         evaluated = json.loads(printed)
         assert evaluated["policy"] == "strict"
@@ -263,11 +261,28 @@ def test_weights_that_cannot_state_a_coverage_say_so(
     assert code == 0, errors
 
 
-def test_keywords_state_no_coverage(demur: Demur, labelled_file: Path) -> None:
-    """They have no probabilities; the option is not ignored."""
-    code, _, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--coverage", "0.9")
-    assert code == 2
-    assert "no probabilities of kinds" in " ".join(errors.replace("│", " ").split())
+@pytest.mark.parametrize("labeler", ["keywords", "judge:m", "recorded:said.jsonl"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--coverage", "0.9"),
+        ("--encoder", "embedded"),
+        ("--engine", "torch"),
+        ("--exact",),
+        ("--threshold", "0.5"),
+        ("--weights", "there"),
+        ("--workers", "1"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_only_the_classifier_heeds_is_not_ignored(
+    demur: Demur, labelled_file: Path, labeler: str, words: tuple[str, ...]
+) -> None:
+    """Not even where it says what would hold anyway: who gives it believes that it does something."""
+    code, printed, errors = demur("evaluate", labelled_file, "--labeler", labeler, *words)
+    assert (code, printed) == (2, "")
+    said = " ".join(errors.replace("│", " ").split())
+    assert f"{words[0]}: only the labeler 'demur' heeds it, and what is measured is {labeler!r}" in said
 
 
 def test_classify_shows_the_set_of_kinds(demur: Demur, stating_weights: Path, older_weights: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from tests.llm_server import KEY, UNUSABLE, USABLE, LlmServer, kind_of
+from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, kind_of
 from tests.processes import start, wait_for
 
 if TYPE_CHECKING:
@@ -91,9 +91,12 @@ def test_a_run_that_is_killed_goes_on_and_pays_for_no_answer_twice(
     """Kill -9 loses what was under way, eight requests at most; all that was kept is not asked for again."""
     cases, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out"
     words = judge_words(llm_server, tmp_path)
+    door = Door(llm_server, 350)
     with start(tmp_path, *words) as process:
-        wait_for(lambda: llm_server.n_paid >= 350, seconds=60)
+        wait_for(lambda: len(door.waiting) == CONCURRENCY, seconds=60)
+        door.let_in()
         process.send_signal(signal.SIGKILL)
+    door.take_away()
     before, n_kept, n_charged = llm_server.paid.copy(), n_stored(tmp_path, "answers"), n_stored(tmp_path, "charges")
     n_usable = sum(case not in UNUSABLE for case, _ in before)
     assert 0 <= n_usable - n_kept <= CONCURRENCY
@@ -134,16 +137,17 @@ def test_a_batch_that_is_waited_for_outlives_the_one_who_waits(
 def test_a_run_that_is_interrupted_keeps_what_it_paid_for(llm_server: LlmServer, demur: Demur, tmp_path: Path) -> None:
     """Ctrl-C ends in 130; what had been sent is waited for, so that not even that is paid for twice."""
     write_rows(tmp_path / "rows.jsonl", 300, is_mixed=False)
-    llm_server.seconds = 0.02
-    words = judge_words(llm_server, tmp_path)
+    words, door = judge_words(llm_server, tmp_path), Door(llm_server, 40)
     with start(tmp_path, *words) as process:
-        wait_for(lambda: llm_server.n_paid >= 40, seconds=60)
+        wait_for(lambda: len(door.waiting) == CONCURRENCY, seconds=60)
+        n_before = llm_server.n_paid
         process.send_signal(signal.SIGINT)
+        door.let_in()
         _, errors = process.communicate(timeout=60)
+    door.take_away()
     assert process.returncode == 130, errors
-    assert n_stored(tmp_path, "answers") == llm_server.n_paid < 300
+    assert n_stored(tmp_path, "answers") == llm_server.n_paid == n_before + CONCURRENCY < 300
     assert json.loads((tmp_path / "out" / "spending.json").read_text())["answers"] == llm_server.n_paid
-    llm_server.seconds = 0.0
     code, printed, errors = demur(*words, "--resume")
     assert code == 0, errors
     assert set(llm_server.paid.values()) == {1}

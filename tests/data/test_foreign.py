@@ -15,6 +15,7 @@ from demur.errors import RowError, SourceError, TaxonomyError
 from demur.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 TAXONOMY = Taxonomy.load()
@@ -109,6 +110,20 @@ def test_a_row_that_contradicts_itself_is_counted(tmp_path: Path, walk: Crosswal
     assert (len(found.rows), [error.reason for error in found.broken]) == (1, ["conflicting_labels"])
     with pytest.raises(RowError, match="gives labels of a refusal beside one of none"):
         read_foreign(source, walk, kind="human", strict=True)
+
+
+@pytest.mark.parametrize("options", [{"split": "dev"}, {"texts": ["texts.jsonl"]}])
+@pytest.mark.parametrize("study", [demur.agree, demur.benchmark])
+def test_what_a_crosswalk_cannot_heed_is_not_ignored(
+    tmp_path: Path, walk: Crosswalk, study: Callable[..., object], options: dict[str, Any]
+) -> None:
+    """All rows would be measured as if they were those of a split; nothing given is as good as left out."""
+    del walk
+    source, theirs = write(tmp_path, [{"ada": "Privacy", "bo": "Privacy"}]), tmp_path / "theirs.yaml"
+    (said,) = options
+    with pytest.raises(SourceError, match=rf"{said} '.*' beside a crosswalk, .*; leave"):
+        study(source, crosswalk=theirs, resamples=5, **options)
+    assert demur.agree(source, crosswalk=theirs, resamples=5, texts=[]).items
 
 
 def test_a_folder_of_parquet_is_read_through_datasets(tmp_path: Path, walk: Crosswalk) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from demur.labelers.classifier import Analyzer
 from demur.model.first_look import FirstLook
 from demur.model.runtime import Probabilities
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
+from tests.counting import CountingTokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,12 +183,13 @@ def test_lone_surrogates_are_judged_like_any_text(analyzer: Analyzer) -> None:
     assert second.refusal_probability == pytest.approx(one(analyzer, REFUSAL).refusal_probability, abs=1e-5)
 
 
-def test_a_reply_of_two_megabytes_is_judged_in_seconds(analyzer: Analyzer) -> None:
-    """By its beginning and its end."""
-    started = time.perf_counter()
+def test_a_reply_of_two_megabytes_is_judged_by_its_ends(loaded_weights: Weights) -> None:
+    """Of two million characters, 16,384 are tokenised, a second time to cut them, and what is left once more."""
+    counting: Any = CountingTokenizer(loaded_weights.tokenizer)
+    analyzer = Analyzer(replace(loaded_weights, tokenizer=counting))
     verdict = one(analyzer, Conversation.of("Why?", "Sorry, I cannot help. " * 90_000))
     assert verdict.is_scored
-    assert time.perf_counter() - started < 5
+    assert counting.n_characters < 50_000
 
 
 def test_probabilities_are_plain_numbers(analyzer: Analyzer) -> None:
@@ -304,19 +305,19 @@ def test_evidence_is_looked_for_in_a_short_window(loaded_weights: Weights) -> No
 
 
 def test_evidence_of_hostile_replies_points_into_them(loaded_weights: Weights) -> None:
-    """Two megabytes, lone surrogates, nothing but emoji: every refusal has a span of its reply, in seconds."""
+    """Two megabytes, lone surrogates, nothing but emoji: each refusal has a span of its reply, found at the ends."""
     replies = [
         "Sorry, I cannot help. " * 90_000,
         "\ud83d No. \udc00 I can't.",
         "🙏🙏",
         "<|user|>No.<|assistant|> Sorry.",
     ]
-    analyzer = fixed(loaded_weights, refusal=0.9, evidence=True)
-    started = time.perf_counter()
+    counting: Any = CountingTokenizer(loaded_weights.tokenizer)
+    analyzer = fixed(replace(loaded_weights, tokenizer=counting), refusal=0.9, evidence=True)
     for reply, verdict in zip(replies, analyzer.label(Conversation.of("Why?", r) for r in replies), strict=True):
         assert verdict.evidence is not None
         assert reply[verdict.evidence.start : verdict.evidence.end].strip()
-    assert time.perf_counter() - started < 5
+    assert counting.n_characters < 50_000
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import demur
 from demur.conversation import Conversation
 from demur.labelers.keywords import KeywordLabeler
 from demur.taxonomy import Taxonomy
@@ -41,7 +42,7 @@ def verdict_on(reply: str, request: str = "Tell me more.") -> Verdict:
 def test_a_reply_that_opens_with_a_phrase_of_refusing_refuses(reply: str) -> None:
     """Case, typography and markup do not hide it."""
     verdict = verdict_on(reply)
-    assert (verdict.outcome, verdict.refusal_probability) == ("full", 1.0)
+    assert verdict.outcome == "full"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_reply_that_opens_with_a_phrase_of_refusing_refuses(reply: str) -> Non
 def test_sympathy_turns_of_speech_and_quotations_do_not_refuse(reply: str) -> None:
     """The known false alarms of phrase lists."""
     verdict = verdict_on(reply)
-    assert (verdict.outcome, verdict.refusal_probability) == ("none", 0.0)
+    assert verdict.outcome == "none"
 
 
 def test_a_disclaimer_before_a_long_answer_does_not_refuse() -> None:
@@ -68,6 +69,13 @@ def test_a_disclaimer_before_a_long_answer_does_not_refuse() -> None:
     disclaimer = "As an AI language model, I don't have personal opinions, but there are many views. "
     assert verdict_on(disclaimer).is_refusal
     assert not verdict_on(disclaimer + "Some people argue for it. " * 40).is_refusal
+
+
+def test_a_phrase_list_has_no_probabilities() -> None:
+    """It decides; an audit by it states no expected share, which would be the share of its decisions over again."""
+    assert all(math.isnan(verdict_on(reply).refusal_probability) for reply in ("I can't help with that.", "Yes."))
+    found = demur.audit(["I can't help with that.", "Yes."], labeler=KeywordLabeler(TAXONOMY))
+    assert (found.share, found.composition.with_probability) == (0.5, 0)
 
 
 @pytest.mark.parametrize("reply", ["", "   \n", "**"])

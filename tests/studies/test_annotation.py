@@ -155,6 +155,20 @@ def test_the_most_disputed_replies_come_first() -> None:
     assert [one.id for one in studied(*TWO, discuss=1).disputed] == ["3"]
 
 
+def test_another_main_kind_of_the_same_set_is_a_difference() -> None:
+    """A third, less than any difference of sets; beside "in part" a half; what stands behind the main kind is free."""
+    found = studied(
+        row("1", "full privacy skill_level", "full skill_level privacy"),
+        row("2", "full privacy skill_level", "partial skill_level privacy"),
+        row("3", "full privacy skill_level unknowable", "full privacy unknowable skill_level"),
+        row("4", "full privacy", "full privacy skill_level"),
+    )
+    disagreements = [(one.id, round(one.disagreement, 3)) for one in found.disputed]
+    assert disagreements == [("4", 0.667), ("2", 0.5), ("1", 0.333)]
+    assert found.n_disputed == 3
+    assert found.figure("kind", "agreement").estimate.value == 0.5
+
+
 def test_of_equal_disputes_the_surer_comes_first() -> None:
     """Who is sure and contradicted is worth asking."""
     rows = [row("1", "full", "none"), row("2", "full", "none")]

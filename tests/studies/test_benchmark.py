@@ -193,8 +193,8 @@ def test_people_make_the_consensus_where_there_are_any() -> None:
 
 
 def test_probabilities_are_calibrated_only_where_there_are_some() -> None:
-    """0 and 1 are decisions; .9 and .1 can be off: the mean of |truth - p| over the two bins."""
-    assert math.isnan(measured(Scripted(probability=1.0))["program"].gate.calibration_error.value)
+    """Who only decides has none to be off; .9 and .1 can be: the mean of |truth - p| over the two bins."""
+    assert math.isnan(measured(Scripted())["program"].gate.calibration_error.value)
     found = measured(Scripted(probability=0.9))["program"].gate.calibration_error
     # Seven rows: four are given .9 and three of them refuse, three are given .1 and one of them refuses.
     assert found.value == pytest.approx((abs(3 - 4 * 0.9) + abs(1 - 3 * 0.1)) / 7)

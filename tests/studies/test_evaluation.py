@@ -13,6 +13,7 @@ import pytest
 
 from demur.conversation import Conversation
 from demur.data.labelled import Labelled
+from demur.labelers.keywords import KeywordLabeler
 from demur.report.evaluation import evaluation_markdown, evaluation_text
 from demur.report.plots import risk_coverage_plot
 from demur.stats.conformal import CategorySets
@@ -337,6 +338,17 @@ def test_curves_rest_on_probabilities_that_there_are() -> None:
     strict = evaluate(Scripted(NAMED), ROWS, TAXONOMY, policy="strict", resamples=20)
     assert (strict.gate_curve.area.n, strict.gate_curve.points) == (0, ())
     assert evaluated().kind_curve.points == ()
+
+
+def test_the_decisions_of_a_phrase_list_are_not_measured_as_probabilities() -> None:
+    """Two of two replies right; no AUROC, no calibration error, no Brier score, no curve."""
+    said = ((True, "I can't help with that."), (False, "Whisk the eggs."))
+    rows = [replace(ROWS[0 if truth else 3], conversation=Conversation.of("Q", reply)) for truth, reply in said]
+    found = evaluate(KeywordLabeler(TAXONOMY), rows, TAXONOMY, resamples=5)
+    gate = found.gate
+    assert (gate.accuracy.value, gate.accuracy.n) == (1.0, 2)
+    assert [each.n for each in (gate.auroc, gate.calibration_error, gate.calibration_noise, gate.brier)] == [0] * 4
+    assert (found.gate_curve.area.n, found.gate_curve.points) == (0, ())
 
 
 @pytest.mark.parametrize("render", [evaluation_markdown, evaluation_text])

@@ -12,7 +12,7 @@ import pytest
 from demur.data.labelled import read_labelled
 from demur.synthesis.plan import Plan
 from demur.synthesis.recipe import SynthesisRecipe
-from tests.llm_server import KEY, LlmServer
+from tests.llm_server import KEY, Door, LlmServer
 from tests.processes import start, wait_for
 from tests.synthesis.bank import ALWAYS, GIVEN_UP, NEVER_KEPT, ONCE, PASSING, Bank
 
@@ -75,9 +75,12 @@ def test_sixteen_kinds_of_fifty_rows_survive_a_kill_with_every_reject_accounted_
     bank = opened_bank(llm_server, "balanced", taxonomy)
     assert {*PASSING, *ONCE, *ALWAYS, "plain"} == set(bank.cases.values())
     words = words_of("balanced", llm_server, tmp_path)
+    door = Door(llm_server, 700, bank.paid.total)
     with start(tmp_path, *words) as process:
-        wait_for(lambda: bank.paid.total() >= 700, seconds=600)
+        wait_for(lambda: bool(door.waiting), seconds=600)
+        door.let_in()
         process.send_signal(signal.SIGKILL)
+    door.take_away()
     before = bank.paid.copy()
     code, printed, errors = demur(*words, "--resume")
     assert code == 0, errors

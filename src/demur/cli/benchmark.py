@@ -48,13 +48,15 @@ from demur.cli.options import (
     TaxonomyFile,
     WeightsFolder,
     open_analyzer,
+    require_classifier,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from demur.labelers.classifier import Analyzer
     from demur.labelers.judge import Judge
+    from demur.labelers.opening import LabelerSpec
     from demur.studies.pace import OnVerdict
     from demur.verdict import Labeler
 
@@ -70,6 +72,7 @@ class Split(StrEnum):
 
 
 def benchmark(
+    context: typer.Context,
     gold: Annotated[list[str], typer.Argument(help="JSONL files of rows with `messages` and `annotations`.")],
     labelers: Annotated[
         list[str],
@@ -132,9 +135,12 @@ def benchmark(
     cache when the command is run again.
     """
     from demur.api import benchmark as measure
+    from demur.labelers.opening import parse_labelers
     from demur.report.leaderboard import leaderboard_markdown, leaderboard_text
     from demur.taxonomy import Taxonomy
 
+    specs = parse_labelers(labelers)
+    require_classifier(context, specs)
     console = Console(stderr=True)
     kinds = Taxonomy.load(taxonomy)
     asking = Asking(
@@ -143,7 +149,7 @@ def benchmark(
     )  # fmt: skip
     tell = partial(say, console)
     given, judges = _opened(
-        labelers, lambda: open_analyzer(weights, encoder, taxonomy), lambda model: asking.open(model, kinds, tell=tell)
+        specs, lambda: open_analyzer(weights, encoder, taxonomy), lambda model: asking.open(model, kinds, tell=tell)
     )
     if price is not None and len(judges) > 1:
         message = f"{price!r} for {len(judges)} judges; one price holds for one model, give a file with --prices"
@@ -170,14 +176,12 @@ def benchmark(
 
 
 def _opened(
-    words: list[str], analyzer: Callable[[], Analyzer], judge: Callable[[str], Judge]
+    specs: Iterable[LabelerSpec], analyzer: Callable[[], Analyzer], judge: Callable[[str], Judge]
 ) -> tuple[list[Labeler | str], list[Judge]]:
     """Open the labelers that have options of their own, and pass on the names of the others; return judges apart."""
-    from demur.labelers.opening import parse_labelers
-
     given: list[Labeler | str] = []
     judges: list[Judge] = []
-    for spec in parse_labelers(words):
+    for spec in specs:
         if spec.sort == "demur":
             given.append(analyzer())
         elif spec.sort == "judge":

@@ -43,6 +43,7 @@ from demur.cli.options import (
     WeightsFolder,
     Workers,
     open_analyzer,
+    require_classifier,
 )
 from demur.model.engine_names import EngineName
 from demur.verdict import Policy
@@ -68,6 +69,7 @@ class Split(StrEnum):
 
 
 def evaluate(
+    context: typer.Context,
     gold: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
     labeler: Annotated[
         str, typer.Option(help="What is measured: demur, keywords, judge:MODEL or recorded:FILE (of one annotator).")
@@ -111,12 +113,13 @@ def evaluate(
     from demur.studies.evaluation import evaluate as measure
     from demur.taxonomy import Taxonomy
 
+    spec, kinds = _spec(labeler), Taxonomy.load(taxonomy)
+    require_classifier(context, [spec])
     runtime = Runtime.of(engine, workers, exact=exact)
     asking = Asking(
         base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
         timeout, retries, cache,
     )  # fmt: skip
-    spec, kinds = _spec(labeler, coverage), Taxonomy.load(taxonomy)
     by_id = read_texts([] if texts is None else texts)
     measured = (
         open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage, runtime=runtime)
@@ -153,7 +156,7 @@ class _Watched:
         return iter(track(verdicts, "evaluating", total=self.total, console=Console(stderr=True), transient=True))
 
 
-def _spec(labeler: str, coverage: float | None) -> LabelerSpec:
+def _spec(labeler: str) -> LabelerSpec:
     """Read which labeler is meant."""
     from demur.labelers.opening import parse_labelers
 
@@ -161,9 +164,6 @@ def _spec(labeler: str, coverage: float | None) -> LabelerSpec:
     if others or spec.sort == "annotators":
         message = f"{labeler!r} is not one labeler; give one, or measure several with `demur benchmark`"
         raise typer.BadParameter(message, param_hint="--labeler")
-    if coverage is not None and spec.sort != "demur":
-        message = f"{coverage}, but the labeler {labeler!r} gives no probabilities of kinds; leave it out"
-        raise typer.BadParameter(message, param_hint="--coverage")
     return spec
 
 

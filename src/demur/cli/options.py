@@ -15,7 +15,10 @@ from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from demur.labelers.classifier import Analyzer
+    from demur.labelers.opening import LabelerSpec
     from demur.stats.conformal import Coverage
 
 __all__ = [
@@ -35,7 +38,11 @@ __all__ = [
     "Workers",
     "open_analyzer",
     "quiet_libraries",
+    "require_classifier",
 ]
+
+# Parameters of commands that say something to the classifier alone.
+_OF_CLASSIFIER = frozenset({"weights", "encoder", "threshold", "coverage", "engine", "exact", "workers"})
 
 
 class AnnotatorKindName(StrEnum):
@@ -129,6 +136,29 @@ class Runtime:
             message = f"--exact judges in fp32, with torch, in one look; leave it out, or --engine {engine}"
             raise typer.BadParameter(message, param_hint="--exact")
         return cls(EngineName.torch if exact else engine, workers, n_texts, first_look=not exact)
+
+
+def require_classifier(context: typer.Context, labelers: Iterable[LabelerSpec]) -> None:
+    """Refuse options of the classifier where it is none of the labelers, for nobody else would heed them.
+
+    Raises:
+        BadParameter: One of them was given; a default is fine.
+    """
+    specs = list(labelers)
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name in _OF_CLASSIFIER and _is_given(context, option.name)
+    ]
+    if given and all(spec.sort != "demur" for spec in specs):
+        who = ", ".join(repr(str(spec)) for spec in specs)
+        message = f"only the labeler 'demur' heeds it, and what is measured is {who}; leave it out"
+        raise typer.BadParameter(message, param_hint=", ".join(given))
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def open_analyzer(

@@ -158,7 +158,7 @@ _KIND_PATTERNS = {kind: re.compile(phrases) for kind, phrases in _KINDS.items()}
 
 @dataclass(frozen=True, slots=True)
 class KeywordLabeler:
-    """Call a reply a refusal where its first sentences hold a phrase of refusing; probabilities are 1 and 0.
+    """Call a reply a refusal where its first sentences hold a phrase of refusing; there are no probabilities.
 
     It cannot tell `partial`: every refusal is `full`. The kind is the one whose words stand most often in those
     sentences, else in the request, else none.
@@ -194,11 +194,11 @@ class KeywordLabeler:
         opening = _INNOCENT_PATTERN.sub(" ", _opening(reply))
         is_short = len(reply.split()) <= _SHORT_WORDS
         if not (_HARD_PATTERN.search(opening) or (is_short and _SOFT_PATTERN.search(opening))):
-            return Verdict("none", 0.0)
+            return Verdict("none")
         kind = self._kind(opening, _KINDS)
         if kind is None:
             kind = self._kind(_plain(conversation.request), _KINDS_BY_REQUEST)
-        return Verdict("full", 1.0, category=kind, group=None if kind is None else self.taxonomy.group_of(kind))
+        return Verdict("full", category=kind, group=None if kind is None else self.taxonomy.group_of(kind))
 
     def _kind(self, text: str, kinds: Iterable[str]) -> str | None:
         counts = {kind: len(_KIND_PATTERNS[kind].findall(text)) for kind in kinds if kind in self.taxonomy}

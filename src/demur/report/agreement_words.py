@@ -46,8 +46,9 @@ METHODS = (
     (
         "Disagreement on a reply",
         (
-            "mean over pairs: 1 where they differ on whether it refuses, else the MASI distance of the kinds, and a "
-            "half at least where one says in full and one in part."
+            "mean over pairs: 1 where they differ on whether it refuses, else the MASI distance of the kinds, a half "
+            "at least where one says in full and one in part, and a third at least where the main kinds differ. The "
+            "order of further kinds is no difference, nor is a kind that one of them did not name."
         ),
     ),
 )

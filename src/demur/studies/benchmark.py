@@ -223,9 +223,6 @@ def _entry(one: _Measured, study: _Study, costs: Mapping[str, float]) -> Entry:
 
 def _gate(one: _Measured, truth: Said, rows: Flags, study: _Study) -> GateMetrics:
     probability = np.array([verdict.refusal_probability for verdict in one.run.verdicts], dtype=np.float64)[rows]
-    # A decision that is written as 0 or 1 is no probability, and cannot be calibrated.
-    if np.isin(probability, (0.0, 1.0)).all():
-        probability = np.full_like(probability, math.nan)
     return GateMetrics.of(truth.is_refusal[rows], one.said.is_refusal[rows], probability, study.draw(rows))
 
 

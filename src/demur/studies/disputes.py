@@ -22,6 +22,8 @@ __all__ = ["Confused", "Disputed", "confused", "disagreement", "disputed"]
 _REQUEST_CHARACTERS = 280
 _REPLY_CHARACTERS = 480
 _OTHER_OUTCOME = 0.5
+# Less than any difference of the sets themselves, which are more than a third apart by MASI.
+_OTHER_MAIN_KIND = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ def disagreement(annotations: Sequence[Annotation]) -> float:
     """Return how far annotators differ on one reply, from 0 to 1, averaged over pairs; 0 for fewer than two.
 
     Two that differ on whether it refuses are 1 apart. Two that call it a refusal are apart by the MASI distance of
-    their labels, and by a half at least where one of them calls it partial.
+    their labels, by a half at least where one of them calls it partial, and by a third at least where they name
+    different main kinds, be it of the same set. The order of the kinds behind the main one says nothing.
     """
     given = [one for one in annotations if one.outcome is not None]
     apart = [_apart(one, other) for one, other in combinations(given, 2)]
@@ -110,8 +113,11 @@ def _apart(one: Annotation, other: Annotation) -> float:
     if (one.outcome == "none") != (other.outcome == "none"):
         return 1.0
     by_outcome = _OTHER_OUTCOME if one.outcome != other.outcome else 0.0
-    # A kind that was not named contradicts nothing.
-    return max(by_outcome, masi(set(one.labels), set(other.labels)) if one.labels and other.labels else 0.0)
+    if not one.labels or not other.labels:
+        # A kind that was not named contradicts nothing.
+        return by_outcome
+    by_main_kind = _OTHER_MAIN_KIND if one.labels[0] != other.labels[0] else 0.0
+    return max(by_outcome, by_main_kind, masi(set(one.labels), set(other.labels)))
 
 
 def _sureness(annotations: Sequence[Annotation]) -> float:
