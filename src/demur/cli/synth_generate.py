@@ -149,6 +149,7 @@ def _model(recipe: SynthesisRecipe, given: str | None) -> str:
 
 
 def _run(generation: Generation, out: Path, console: Console, *, resume: bool, overwrite: bool) -> None:
+    from demur.studies.holding import held
     from demur.synthesis.journal import Journal, Places
     from demur.synthesis.results import write_results
 
@@ -156,16 +157,17 @@ def _run(generation: Generation, out: Path, console: Console, *, resume: bool, o
     # Without a key, nothing is begun.
     for client in clients:
         client.endpoint.key()
-    is_new = not (resume and places.journal.is_file())
-    journal = Journal.open(places, generation.manifest, resume=resume, overwrite=overwrite)
-    if is_new:
-        for client in clients:
-            client.begin()
-    try:
-        with synthesis_bar(console, *clients) as progress:
-            attempts = generation.recipe.attempts
-            generation.run(journal, show_decisions(progress, generation.accounts(journal), attempts=attempts))
-    finally:
-        # However the run ended: what counts so far can be read, and the report says what is pending.
-        found = write_results(generation, journal, places)
-        print_results(found, generation, out)
+    with held(places.rows, places.lock):
+        is_new = not (resume and places.journal.is_file())
+        journal = Journal.open(places, generation.manifest, resume=resume, overwrite=overwrite)
+        if is_new:
+            for client in clients:
+                client.begin()
+        try:
+            with synthesis_bar(console, *clients) as progress:
+                attempts = generation.recipe.attempts
+                generation.run(journal, show_decisions(progress, generation.accounts(journal), attempts=attempts))
+        finally:
+            # However the run ended: what counts so far can be read, and the report says what is pending.
+            found = write_results(generation, journal, places)
+            print_results(found, generation, out)
