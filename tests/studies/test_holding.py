@@ -54,9 +54,9 @@ def test_a_folder_of_an_audit_under_way_is_refused_and_left_alone(tmp_path: Path
     """Not even `overwrite` clears away what another process is writing."""
     with AuditFolder(tmp_path).held():
         (tmp_path / "manifest.json").write_text("{}")
-        for flags in ({"resume": True}, {"overwrite": True}):
+        for resume in (True, False):
             with pytest.raises(OutputError, match="by another process"):
-                audit(["No."], labeler=KeywordLabeler(taxonomy), out=tmp_path, **flags)
+                audit(["No."], labeler=KeywordLabeler(taxonomy), out=tmp_path, resume=resume, overwrite=not resume)
         assert {path.name for path in tmp_path.iterdir()} == {".lock", "manifest.json"}
         (tmp_path / "manifest.json").unlink()
     assert audit(["No."], labeler=KeywordLabeler(taxonomy), out=tmp_path).rows == 1

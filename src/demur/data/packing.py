@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ def packed_as(beginning: bytes) -> str | None:
 
 
 @contextlib.contextmanager
-def unpacked(path: Path, raw: io.FileIO, packing: str | None) -> Iterator[io.BufferedReader]:
+def unpacked(path: Path, raw: io.FileIO, packing: str | None) -> Iterator[BinaryIO]:
     """Lend the bytes of an open file as they were before they were packed.
 
     Reading raises `EOFError` where a packed file ends before its end, once all that can be unpacked was read.
