@@ -28,6 +28,7 @@ from demur.cli.auditing import (
 from demur.cli.judging import (
     Asking,
     BaseUrl,
+    Batch,
     CacheFile,
     Concurrency,
     KeyVariable,
@@ -78,9 +79,7 @@ def judge(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would come to in rows, tokens and USD, and ask nothing.")
     ] = False,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Use the provider's Batch API: cheaper, and hours later.")
-    ] = False,
+    batch: Batch = False,
     poll: PollSeconds = 30.0,
     concurrency: Concurrency = 8,
     timeout: TimeoutSeconds = 120.0,

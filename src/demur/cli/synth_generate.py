@@ -10,6 +10,8 @@ from rich.console import Console
 
 from demur.cli.auditing import say
 from demur.cli.judging import (
+    BaseUrl,
+    Batch,
     CacheFile,
     Concurrency,
     KeyVariable,
@@ -49,9 +51,7 @@ def generate(
     model: Annotated[
         str | None, typer.Option("--model", help="Model that writes, as the server has it; the recipe's by default.")
     ] = None,
-    base_url: Annotated[
-        str, typer.Option("--base-url", envvar="OPENAI_BASE_URL", help="Where an OpenAI-compatible API begins.")
-    ] = "https://api.openai.com/v1",
+    base_url: BaseUrl = "https://api.openai.com/v1",
     key_variable: KeyVariable = None,
     judge_model: Annotated[
         str | None, typer.Option("--judge-model", help="Model that judges what was written; the writer by default.")
@@ -82,9 +82,7 @@ def generate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, its size and what it would cost, and ask nothing.")
     ] = False,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Use the provider's Batch API: cheaper, and hours later.")
-    ] = False,
+    batch: Batch = False,
     poll: PollSeconds = 30.0,
     concurrency: Concurrency = 8,
     timeout: TimeoutSeconds = 120.0,
