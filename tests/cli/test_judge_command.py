@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from demur.studies.folder import AuditFolder
 from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, kind_of
 from tests.processes import start, wait_for
 
@@ -83,6 +84,19 @@ def test_a_judge_audits_a_data_set(
     assert {"manifest.json", "report.html", "answers.sqlite"} <= {path.name for path in written}
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
     assert KEY not in printed + errors
+
+
+def test_a_run_that_is_under_way_is_joined_by_no_other(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:
+    """What it was charged is not forgotten for a second one that wants to begin anew."""
+    write_rows(tmp_path / "rows.jsonl", 4, is_mixed=False)
+    words = judge_words(llm_server, tmp_path)
+    assert demur(*words)[0] == 0
+    with AuditFolder(tmp_path / "out").held("spending-"):
+        code, _, errors = demur(*words, "--overwrite")
+    assert code == 1
+    assert "is being written by another process" in errors
+    assert n_stored(tmp_path, "charges") == 4
+    assert llm_server.n_paid == 4
 
 
 def test_a_run_that_is_killed_goes_on_and_pays_for_no_answer_twice(

@@ -102,14 +102,30 @@ class TestMessages:
             {"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
             {"tool_calls": [{"name": "f", "arguments": {"a": 1}}], "content": None},
             {"function_call": {"name": "f", "arguments": '{"a": 1}'}, "content": ""},
+            {"tool_calls": '[{"function": {"name": "f", "arguments": "{\\"a\\": 1}"}}]', "content": None},
+            {"tool_calls": "[{'function': {'name': 'f', 'arguments': '{\"a\": 1}'}}]"},
+            {"tool_calls": ['{"name": "f", "arguments": {"a": 1}}'], "content": None},
+            {"tool_calls": "[]", "function_call": '{"name": "f", "arguments": {"a": 1}}', "content": None},
         ],
-        ids=["openai", "flat", "old"],
+        ids=["openai", "flat", "old", "json", "python", "texts", "old_json"],
     )
     def test_a_turn_of_tool_calls_keeps_them_as_text(self, call: Fields) -> None:
         """The reply to a tool's answer is read with the call before it."""
         tool = {"role": "tool", "content": "42"}
         turns = turns_of({"messages": [USER, {"role": "assistant", **call}, tool, ASSISTANT]})
         assert turns[1:3] == (Turn("assistant", '[tool call: f({"a": 1})]'), Turn("tool", "42"))
+
+    @pytest.mark.parametrize("nothing", ["", " ", "[]", "{}", "null", "None", "nan", math.nan])
+    def test_no_calls_are_written_in_many_ways(self, nothing: object) -> None:
+        """The reply is what stands beside them."""
+        assert turns_of({"messages": [USER, {**ASSISTANT, "tool_calls": nothing}]})[1].content == "No."
+
+    @pytest.mark.parametrize("damaged", ['[{"name": "f", "argum', "f(1)", "3"])
+    def test_calls_that_cannot_be_read_break_the_row(self, damaged: str) -> None:
+        """A reply is never judged without what it consists of."""
+        fields: Fields = {"messages": [USER, {"role": "assistant", "content": None, "tool_calls": damaged}]}
+        with pytest.raises(RowError, match=r"a\.jsonl:8: tool_calls is str .*; give a list of \{name, arguments\}"):
+            turns_of(fields)
 
     def test_a_refusal_field_is_the_reply(self) -> None:
         """Some providers refuse beside an empty content."""

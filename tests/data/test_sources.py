@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import json
@@ -325,6 +326,36 @@ class TestBrokenRows:
         (row,) = broken(tmp_path / "a.csv")
         assert row.error.where == f"{tmp_path}/a.csv:3"
 
+    @pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("zst", zstd)])
+    @pytest.mark.parametrize("share", [0.5, 0.9])
+    @pytest.mark.parametrize("write", [jsonl, functools.partial(delimited, delimiter=",")])
+    def test_a_packed_file_that_was_cut_off_keeps_the_rows_before(
+        self, tmp_path: Path, write: Callable[..., bytes], share: float, ending: str, pack: Callable[[bytes], bytes]
+    ) -> None:
+        """None is lost but those of the missing part, none is halved, and the place of the cut is said."""
+        # Digits that do not pack well, so that what is cut off of the file is cut off of the rows.
+        digits = os.urandom(700_000).hex()
+        rows = [{"prompt": "Q", "response": f"ä{digits[700 * i : 700 * (i + 1)]}"} for i in range(2000)]
+        name = "a.jsonl" if write is jsonl else "a.csv"
+        packed = pack(write(rows))
+        path = tmp_path / f"{name}.{ending}"
+        path.write_bytes(packed[: int(len(packed) * share)])
+        *found, cut = open_source(str(path)).rows()
+        assert [row.fields for row in found if isinstance(row, Row)] == rows[: len(found)]
+        # Zstd packs 128 KiB at a time, which are there whole or not at all.
+        assert 2000 * share - 400 < len(found) < 2000 * share + 100
+        assert isinstance(cut, BrokenRow)
+        assert cut.error.reason == "file_cut_off"
+        assert f"{name}.{ending}: " in str(cut.error)
+        assert f"ends too early, after row {len(found):,}; what followed is lost" in str(cut.error)
+
+    def test_a_packed_file_without_its_last_bytes_keeps_all_its_rows(self, tmp_path: Path) -> None:
+        """They hold the length and a checksum."""
+        (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(jsonl(ROWS))[:-8])
+        *found, cut = open_source(str(tmp_path / "a.jsonl.gz")).rows()
+        assert [row.fields for row in found if isinstance(row, Row)] == ROWS
+        assert isinstance(cut, BrokenRow)
+
     def test_an_item_of_an_array_that_is_no_object_is_broken(self, tmp_path: Path) -> None:
         """The number of the item stands for the line."""
         (tmp_path / "a.json").write_text(json.dumps([ROWS[0], 7, ROWS[1]]))
@@ -382,9 +413,17 @@ class TestErrors:
             ("a.csv", b"prompt,response\n", "holds no rows"),
             ("a.parquet", parquet(ROWS)[:0] + parquet([{"a": 1}])[:40], "damaged"),
             ("a.parquet", jsonl(ROWS), "damaged"),
-            ("a.jsonl.gz", gzip.compress(os.urandom(5000))[:2000], "cannot be read as gzip"),
+            (
+                "a.jsonl.gz",
+                gzip.compress(os.urandom(5000).hex().encode())[:2000],
+                "the gzip file ends too early, before a row",
+            ),
+            ("a.csv.gz", gzip.compress(delimited(ROWS, ","))[:1], "the gzip file ends too early, before a row"),
+            ("a.json.gz", gzip.compress(json.dumps(ROWS).encode())[:-1], "the gzip file ends too early, before a row"),
+            ("a.jsonl", gzip.compress(jsonl(ROWS)), "packed as gzip; unpack it"),
+            ("a.json", zstd(jsonl(ROWS)), "packed as zstd; unpack it"),
             ("a.jsonl.gz", jsonl(ROWS), "cannot be read as gzip"),
-            ("a.jsonl.zst", zstd(os.urandom(5000))[:2000], "cannot be read as zstd"),
+            ("a.jsonl.zst", zstd(os.urandom(5000).hex().encode())[:2000], "the zstd file ends too early, before a row"),
             ("a.jsonl.zst", jsonl(ROWS), "cannot be read as zstd"),
             ("a.jsonl", b"\x89PNG\r\n\x1a\n\xff\xd8\n" * 200, "none of its first 100 rows can be read"),
             ("a.jsonl", b"just some prose\n", "none of its first 1 rows can be read"),

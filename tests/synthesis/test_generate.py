@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demur.data.labelled import read_labelled
+from demur.studies.holding import held
+from demur.synthesis.journal import Places
 from demur.synthesis.plan import Plan
 from demur.synthesis.recipe import SynthesisRecipe
 from tests.llm_server import KEY, Door, LlmServer
@@ -250,6 +252,26 @@ def test_what_cannot_be_run_is_answered_before_anything_is_sent(
     assert found == code
     assert said in errors
     assert not list(tmp_path.glob("rows*"))
+
+
+def test_a_run_that_is_under_way_is_joined_by_no_other(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """A second one would not know what the first decides, and what that was charged would be forgotten."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    words = words_of("small", llm_server, tmp_path)
+    assert demur(*words, "--max-answers", 11)[0] == 1
+    journal = (tmp_path / "rows.journal.jsonl").read_bytes()
+    with held(tmp_path / "rows.jsonl", Places(tmp_path / "rows.jsonl").lock):
+        for further in ("--resume", "--overwrite"):
+            code, _, errors = demur(*words, further)
+            assert code == 1
+            assert "is being written by another process" in errors
+    assert (tmp_path / "rows.journal.jsonl").read_bytes() == journal
+    code, printed, errors = demur(*words, "--resume")
+    assert code == 0, errors
+    assert "8 planned = 8 kept" in printed
+    assert bank.paid.total() == 16
 
 
 def test_a_file_that_no_run_wrote_is_never_replaced(

@@ -25,6 +25,7 @@ from demur.cli.auditing import Strict, say
 from demur.cli.judging import (
     Asking,
     BaseUrl,
+    Batch,
     CacheFile,
     Concurrency,
     KeyVariable,
@@ -120,9 +121,7 @@ def benchmark(
     max_rows: MaxRows = None,
     prices: PriceFile = None,
     price: PricePair = None,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Ask judges by the Batch API: cheaper, and hours later.")
-    ] = False,
+    batch: Batch = False,
     poll: PollSeconds = 30.0,
     concurrency: Concurrency = 8,
     timeout: TimeoutSeconds = 120.0,

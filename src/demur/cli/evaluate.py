@@ -16,6 +16,7 @@ from demur.cli.auditing import say
 from demur.cli.judging import (
     Asking,
     BaseUrl,
+    Batch,
     CacheFile,
     Concurrency,
     KeyVariable,
@@ -99,7 +100,7 @@ def evaluate(
     max_rows: MaxRows = None,
     prices: PriceFile = None,
     price: PricePair = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Ask a judge by the Batch API: cheaper, hours later.")] = False,
+    batch: Batch = False,
     poll: PollSeconds = 30.0,
     concurrency: Concurrency = 8,
     timeout: TimeoutSeconds = 120.0,

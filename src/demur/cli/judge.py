@@ -28,6 +28,7 @@ from demur.cli.auditing import (
 from demur.cli.judging import (
     Asking,
     BaseUrl,
+    Batch,
     CacheFile,
     Concurrency,
     KeyVariable,
@@ -78,9 +79,7 @@ def judge(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would come to in rows, tokens and USD, and ask nothing.")
     ] = False,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Use the provider's Batch API: cheaper, and hours later.")
-    ] = False,
+    batch: Batch = False,
     poll: PollSeconds = 30.0,
     concurrency: Concurrency = 8,
     timeout: TimeoutSeconds = 120.0,
@@ -114,19 +113,22 @@ def judge(
 
 def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], console: Console) -> None:
     from demur.api import audit as run
+    from demur.studies.folder import AuditFolder
 
     # Without a key, nothing is begun.
     judge.client.endpoint.key()
-    if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
-        judge.client.begin()
-    try:
-        with audit_bar(console, SpentColumn(judge.client)) as progress:
-            found = run(
-                source, labeler=judge, out=out, progress=show_progress(progress), on_layout=show_layouts(console),
-                **options,
-            )  # fmt: skip
-    finally:
-        _write_spending(judge.client, out)
+    # What a run under way has been charged is no other's to forget.
+    with AuditFolder(out).held("spending-"):
+        if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
+            judge.client.begin()
+        try:
+            with audit_bar(console, SpentColumn(judge.client)) as progress:
+                found = run(
+                    source, labeler=judge, out=out, progress=show_progress(progress), on_layout=show_layouts(console),
+                    **options,
+                )  # fmt: skip
+        finally:
+            _write_spending(judge.client, out)
     print_summary(found, out)
     print(spending_line(judge.spending))
     if found.why_not_scored is not None:

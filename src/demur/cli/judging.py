@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Asking",
     "BaseUrl",
+    "Batch",
     "CacheFile",
     "Concurrency",
     "KeyVariable",
@@ -89,6 +90,9 @@ Parameters = Annotated[
     typer.Option(
         "--parameter", help="What is sent beside the messages, as name=value (reasoning_effort=low). Repeatable."
     ),
+]
+Batch = Annotated[
+    bool, typer.Option("--batch", help="Ask models by the provider's Batch API: cheaper, and hours later.")
 ]
 PollSeconds = Annotated[float, typer.Option("--poll", min=0.01, help="Seconds between two looks at a batch.")]
 

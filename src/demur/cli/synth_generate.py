@@ -10,6 +10,8 @@ from rich.console import Console
 
 from demur.cli.auditing import say
 from demur.cli.judging import (
+    BaseUrl,
+    Batch,
     CacheFile,
     Concurrency,
     KeyVariable,
@@ -49,9 +51,7 @@ def generate(
     model: Annotated[
         str | None, typer.Option("--model", help="Model that writes, as the server has it; the recipe's by default.")
     ] = None,
-    base_url: Annotated[
-        str, typer.Option("--base-url", envvar="OPENAI_BASE_URL", help="Where an OpenAI-compatible API begins.")
-    ] = "https://api.openai.com/v1",
+    base_url: BaseUrl = "https://api.openai.com/v1",
     key_variable: KeyVariable = None,
     judge_model: Annotated[
         str | None, typer.Option("--judge-model", help="Model that judges what was written; the writer by default.")
@@ -82,9 +82,7 @@ def generate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, its size and what it would cost, and ask nothing.")
     ] = False,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Use the provider's Batch API: cheaper, and hours later.")
-    ] = False,
+    batch: Batch = False,
     poll: PollSeconds = 30.0,
     concurrency: Concurrency = 8,
     timeout: TimeoutSeconds = 120.0,
@@ -149,6 +147,7 @@ def _model(recipe: SynthesisRecipe, given: str | None) -> str:
 
 
 def _run(generation: Generation, out: Path, console: Console, *, resume: bool, overwrite: bool) -> None:
+    from demur.studies.holding import held
     from demur.synthesis.journal import Journal, Places
     from demur.synthesis.results import write_results
 
@@ -156,16 +155,17 @@ def _run(generation: Generation, out: Path, console: Console, *, resume: bool, o
     # Without a key, nothing is begun.
     for client in clients:
         client.endpoint.key()
-    is_new = not (resume and places.journal.is_file())
-    journal = Journal.open(places, generation.manifest, resume=resume, overwrite=overwrite)
-    if is_new:
-        for client in clients:
-            client.begin()
-    try:
-        with synthesis_bar(console, *clients) as progress:
-            attempts = generation.recipe.attempts
-            generation.run(journal, show_decisions(progress, generation.accounts(journal), attempts=attempts))
-    finally:
-        # However the run ended: what counts so far can be read, and the report says what is pending.
-        found = write_results(generation, journal, places)
-        print_results(found, generation, out)
+    with held(places.rows, places.lock):
+        is_new = not (resume and places.journal.is_file())
+        journal = Journal.open(places, generation.manifest, resume=resume, overwrite=overwrite)
+        if is_new:
+            for client in clients:
+                client.begin()
+        try:
+            with synthesis_bar(console, *clients) as progress:
+                attempts = generation.recipe.attempts
+                generation.run(journal, show_decisions(progress, generation.accounts(journal), attempts=attempts))
+        finally:
+            # However the run ended: what counts so far can be read, and the report says what is pending.
+            found = write_results(generation, journal, places)
+            print_results(found, generation, out)

@@ -5,7 +5,8 @@ To add a layout, add a shape to `SHAPES`, and its reading to `chats`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from demur.data import chats
@@ -41,6 +42,10 @@ class Column:
     names: tuple[str, ...]
     fits: Callable[[object], bool]
 
+    def among(self, columns: Collection[str]) -> Column:
+        """Return this with no names but those of columns that there are."""
+        return Column(tuple(name for name in self.names if name in columns), self.fits)
+
     def find(self, fields: Mapping[str, object], taken: Collection[str], *, by_value: bool) -> str | None:
         """Return the column of a row that the part goes by, or None.
 
@@ -55,7 +60,7 @@ class Column:
         return next((name for name in fitting if not chats.is_number(fields[name])), next(iter(fitting), None))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """Say what a layout needs and takes, and how it is read.
 
@@ -71,10 +76,25 @@ class Shape:
     read: Callable[[Values, str], list[Spoken]]
     takes: Mapping[str, Column] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def parts(self) -> Mapping[str, Column]:
         """Return all parts, those that it needs first."""
         return {**self.needs, **self.takes}
+
+    def narrowed(self, columns: Collection[str], given: Collection[str]) -> Shape | None:
+        """Return this shape with no names but those of columns that there are, or None where a needed part has none.
+
+        Args:
+            columns: The columns of a row.
+            given: Parts whose columns are given, whatever these are called.
+        """
+        needs = {part: column.among(columns) for part, column in self.needs.items()}
+        takes = {part: column.among(columns) for part, column in self.takes.items()}
+        if not all(column.names or part in given for part, column in needs.items()):
+            return None
+        return replace(
+            self, needs=needs, takes={part: takes[part] for part in takes if takes[part].names or part in given}
+        )
 
     def bind(self, fields: Mapping[str, object], given: Mapping[str, str], *, by_value: bool) -> dict[str, str] | None:
         """Find a column for each part, or return None where one that is needed has none.

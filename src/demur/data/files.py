@@ -6,24 +6,23 @@ import contextlib
 import difflib
 import glob
 import hashlib
-import io
 import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from demur.data.formats import Opened, json_document, json_lines
 from demur.data.json_text import decode_json
+from demur.data.packing import PACKINGS, unpacked
+from demur.data.rows import Record
 from demur.data.tables import comma_separated, parquet, tab_separated
-from demur.errors import SourceError
+from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from demur.data.rows import Record
 
 __all__ = ["FilePart", "find_files", "find_in_folder", "is_supported"]
 
@@ -36,9 +35,7 @@ _READERS: dict[str, Callable[[Opened], Iterator[Record]]] = {
     ".tsv": tab_separated,
     ".parquet": parquet,
 }
-_PACKINGS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-_SUPPORTED = f"{', '.join(_READERS)}, and all but .parquet packed as {', '.join(_PACKINGS)}"
-_BUFFER_BYTES = 1 << 20
+_SUPPORTED = f"{', '.join(_READERS)}, and all but .parquet packed as {', '.join(PACKINGS)}"
 # What `save_to_disk` of `datasets` writes beside its Arrow files.
 _SAVED_BESIDE = frozenset({"dataset_dict.json", "dataset_info.json", "state.json"})
 
@@ -70,17 +67,27 @@ class FilePart:
         return cls(path, shown, label, path.stat().st_size)
 
     def records(self) -> Iterator[Record]:
-        """Yield the records in order, unpacked on the way.
+        """Yield the records in order, unpacked on the way; where a packed file was cut off, the last one says so.
 
         Raises:
-            SourceError: The file is damaged, or cut off.
+            SourceError: The file is damaged, or cut off before its first row.
         """
         ending, packing = _endings(self.path)
+        n_rows = line = 0
         try:
             with contextlib.ExitStack() as stack:
                 raw = stack.enter_context(self.path.open("rb", buffering=0))
-                stream = stack.enter_context(_unpacked(raw, packing))
-                yield from _READERS[ending](Opened(self.name, stream, lambda: min(raw.tell() / self.size, 1.0)))
+                stream = stack.enter_context(unpacked(self.path, raw, packing))
+                opened = Opened(self.name, stream, lambda: min(raw.tell() / self.size, 1.0))
+                for record in _READERS[ending](opened):
+                    n_rows, line = n_rows + 1, record.line
+                    yield record
+        except EOFError as error:
+            if not n_rows:
+                message = f"{self.name}: the {packing} file ends too early, before a row could be read; get it whole"
+                raise SourceError(message) from error
+            message = f"the {packing} file ends too early, after row {n_rows:,}; what followed is lost, get it whole"
+            yield Record(line + 1, RowError(message, where=self.name, reason="file_cut_off"), 1.0)
         except (OSError, pa.ArrowException) as error:
             packed = "" if packing is None else f" as {packing}"
             message = f"{self.name}: damaged, or not what its ending says: cannot be read{packed} ({error})"
@@ -152,15 +159,10 @@ def _supported(path: Path, spec: str) -> FilePart:
 
 def _endings(path: Path) -> tuple[str, str | None]:
     endings = [ending.lower() for ending in path.suffixes[-2:]]
-    packing = _PACKINGS.get(endings[-1]) if endings else None
+    packing = PACKINGS.get(endings[-1]) if endings else None
     if packing is not None:
         endings.pop()
     return (endings[-1] if endings else ""), packing
-
-
-def _unpacked(raw: io.FileIO, packing: str | None) -> BinaryIO:
-    source = raw if packing is None else cast("io.RawIOBase", pa.CompressedInputStream(raw, packing))
-    return io.BufferedReader(source, _BUFFER_BYTES)
 
 
 def _walk(folder: Path) -> list[Path]:

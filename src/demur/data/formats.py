@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from demur.data.json_text import decode_json
 from demur.data.messages import is_message
+from demur.data.packing import packed_as
 from demur.data.rows import Record
 from demur.errors import RowError, SourceError
 
@@ -80,6 +81,10 @@ def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(opened.stream, start=1):
         if number == 1 and line.startswith(_UTF16_BOMS):
             message = f"{opened.file}: encoded as UTF-16; save it as UTF-8"
+            raise SourceError(message)
+        packing = packed_as(line) if number == 1 else None
+        if packing is not None:
+            message = f"{opened.file}: packed as {packing}; unpack it, or end a source's name as what it is, as in .gz"
             raise SourceError(message)
         yield number, line.removeprefix(_BOM) if number == 1 else line
 

@@ -39,6 +39,8 @@ _ROLE_KEYS = ("role", "from")
 _PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?:'[^{{}}]*, )?'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
 _CONTENT_KEYS = ("content", "value", "text")
 _CALL_KEYS = ("tool_calls", "function_call")
+# How tables write that there are none.
+_NO_CALLS = frozenset({"", "None", "nan", "NaN"})
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _SPOKEN_KEYS = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, *_REASONING_KEYS, "refusal"})
 _TEXT_KINDS = frozenset({"text", "input_text", "output_text"})
@@ -161,7 +163,7 @@ def _message(item: object, where: str) -> Message:
         )
         raise RowError(message, where=where)
     content, thoughts = _content(_first(item, _CONTENT_KEYS), where)
-    calls = _calls(item.get("tool_calls") or item.get("function_call"))
+    calls = _calls(item, where)
     # Some providers put a refusal beside an empty content.
     said = [part for part in (content, item.get("refusal"), *calls) if isinstance(part, str) and part]
     fields = [item[key] for key in _REASONING_KEYS if isinstance(item.get(key), str)]
@@ -211,11 +213,32 @@ def _part_text(part: object) -> str:
     return next((text for text in texts if isinstance(text, str)), f"[{name}]")
 
 
-def _calls(value: object) -> list[str]:
+def _calls(item: Mapping[str, object], where: str) -> list[str]:
     """Return each tool call as one short line of text."""
-    calls = value if isinstance(value, list) else [value]
-    functions = [call.get("function", call) for call in calls if isinstance(call, dict)]
+    return next((calls for key in _CALL_KEYS if (calls := _calls_under(key, item.get(key), where))), [])
+
+
+def _calls_under(key: str, value: object, where: str) -> list[str]:
+    """Read calls as a list, as one, or as the text that a table holds in place of either."""
+    if isinstance(value, str):
+        value = _written_calls(value, where, key)
+    listed = value if _is_list(value) else [value]
+    calls = [_written_calls(call, where, key) if isinstance(call, str) else call for call in listed]
+    functions = [call.get("function", call) for call in calls if isinstance(call, dict) and call]
     return [_call(function) for function in functions if isinstance(function, dict)]
+
+
+def _written_calls(text: str, where: str, key: str) -> object:
+    """Read what a text holds: a call, a list of calls, or nothing."""
+    if text.strip() in _NO_CALLS:
+        return None
+    for decode in (decode_json, decode_python):
+        with contextlib.suppress(ValueError, RecursionError):
+            found = decode(text)
+            if found is None or isinstance(found, dict | list):
+                return found
+    message = f"{key} is {_short(text)}; give a list of {{name, arguments}}, or the JSON of one"
+    raise RowError(message, where=where)
 
 
 def _call(call: Mapping[str, object]) -> str:

@@ -6,6 +6,7 @@ A layout is a shape of `columns.SHAPES` with its parts bound to the columns of a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
@@ -193,16 +194,30 @@ def _check_parts(given: Mapping[str, str], name: str | None) -> None:
         raise LayoutError(message)
 
 
-def _found(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> Layout | None:
+def _check_given(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> None:
     _check_parts(given, name)
     absent = [column for column in given.values() if column not in fields]
     if absent:
         message = f"no column {absent[0]!r}; the columns are {_listed(fields)}"
         raise LayoutError(message)
+
+
+# Rows of a file mostly have the same columns: what their names rule out need not be looked at row by row.
+@lru_cache(maxsize=64)
+def _shapes_for(columns: frozenset[str], given: frozenset[str], name: str | None) -> Sequence[tuple[Shape, Shape]]:
+    """Return the shapes that rows with these columns may have, each with itself narrowed to the columns."""
+    narrowed = ((shape, shape.narrowed(columns, given)) for shape in _shapes(name))
+    return [(shape, found) for shape, found in narrowed if found is not None]
+
+
+def _found(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> Layout | None:
+    if given:
+        _check_given(fields, given, name)
+    shapes = _shapes_for(frozenset(fields), frozenset(given), name)
     # A layout that is named is taken at its word: where the values do not look like it, its reader says what is wrong.
     for by_value in (True,) if name is None else (True, False):
-        for shape in _shapes(name):
-            columns = shape.bind(fields, given, by_value=by_value)
+        for shape, narrowed in shapes:
+            columns = narrowed.bind(fields, given, by_value=by_value)
             if columns is not None:
                 return Layout(shape.name, columns, shape)
     return None

@@ -14,6 +14,7 @@ from demur.labelers.classifier import Analyzer
 from demur.labelers.frozen import frozen_analyzer
 from demur.model.encoders import Encoder, sha256_of
 from demur.studies.evaluation import evaluate
+from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 from demur.studies.mixture import files_of, located
 from demur.studies.training import train_recipe
@@ -92,19 +93,22 @@ def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
         on_epoch: Called after each epoch of a training.
 
     Raises:
-        OutputError: A cell on disk is of another recipe, other data or another encoder.
+        OutputError: A cell on disk is of another recipe, other data or another encoder; or another process works in
+            the folder.
         DemurError: As of training.
     """
     bench = _Bench(plan, base, out, folders, taxonomy, encoder, resamples)
-    for cell in bench.cells():
-        if bench.finished(cell) is not None:
-            continue
-        on_cell(cell)
-        try:
-            bench.keep(cell, bench.labeler(cell, on_step=on_step, on_epoch=on_epoch))
-        except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"finished cells are kept in {out / 'cells'}; the same command goes on after them")
-            raise
+    out.mkdir(parents=True, exist_ok=True)
+    with held(out, out / ".lock"):
+        for cell in bench.cells():
+            if bench.finished(cell) is not None:
+                continue
+            on_cell(cell)
+            try:
+                bench.keep(cell, bench.labeler(cell, on_step=on_step, on_epoch=on_epoch))
+            except KeyboardInterrupt as interrupt:
+                interrupt.add_note(f"finished cells are kept in {out / 'cells'}; the same command goes on after them")
+                raise
     return [bench.line(variant) for variant in plan.variants]
 
 

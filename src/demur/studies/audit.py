@@ -91,7 +91,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             up after several tries.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
-        OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
+        OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed; or
+            another process writes to it.
         TaxonomyError: A kind is named like a column of the verdicts.
         TypeError: What is given as data is neither the name of a source nor several conversations.
         ValueError: There is no such policy, or the labeler has another.
@@ -105,25 +106,26 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     opened = open_input(source, options, on_layout)
     folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
     try:
-        # Workers judge blocks apart, and do not know what others met.
-        is_once = dedup and cluster is None and judges_text_alone(labeler)
-        # A kind that is named like a column is better met before the first reply is judged.
-        schema(taxonomy.keys)
-        manifest = _manifest(opened, labeler, taxonomy, counted, options, is_once=is_once)
-        folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
-        if folder.is_finished:
-            # A run that was killed after its last result has left its shards.
-            folder.shards(taxonomy).remove()
-        else:
-            run = Run(
-                opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted, is_once=is_once,
-                strict=strict, progress=progress,
-            )  # fmt: skip
-            if cluster is None:
-                run.complete()
+        with folder.held():
+            # Workers judge blocks apart, and do not know what others met.
+            is_once = dedup and cluster is None and judges_text_alone(labeler)
+            # A kind that is named like a column is better met before the first reply is judged.
+            schema(taxonomy.keys)
+            manifest = _manifest(opened, labeler, taxonomy, counted, options, is_once=is_once)
+            folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
+            if folder.is_finished:
+                # A run that was killed after its last result has left its shards.
+                folder.shards(taxonomy).remove()
             else:
-                judge_on(cluster, run, source, options, on_layout)
-        found = open_audit(folder.path, taxonomy)
+                run = Run(
+                    opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted, is_once=is_once,
+                    strict=strict, progress=progress,
+                )  # fmt: skip
+                if cluster is None:
+                    run.complete()
+                else:
+                    judge_on(cluster, run, source, options, on_layout)
+            found = open_audit(folder.path, taxonomy)
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)

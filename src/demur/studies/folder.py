@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import OutputError
+from demur.studies.holding import held
 from demur.studies.repeats import Repeats
 from demur.studies.shards import TEXTS, Shards, is_part, remove_parts
 from demur.studies.writing import read_object, write_json
@@ -86,6 +88,17 @@ class AuditFolder:
         """
         return Repeats(self._shards / TEXTS, finished)
 
+    @contextmanager
+    def held(self, part: str = "") -> Iterator[None]:
+        """Make the folder, and hold it, or a part of it, for this process: two would clear away each other's shards.
+
+        Raises:
+            OutputError: Another process holds it, or it cannot be used.
+        """
+        self._make()
+        with held(self.path, self.path / f".{part}lock"):
+            yield
+
     def begin(
         self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool, sources: Iterable[Path] = ()
     ) -> None:
@@ -103,11 +116,7 @@ class AuditFolder:
                 is a source of this one.
         """
         self._keep_apart(sources)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); give another with --out"
-            raise OutputError(message) from error
+        self._make()
         if resume and self.manifest.is_file() and not self._holds_only_a_beginning():
             self._compare(manifest)
             return
@@ -120,6 +129,13 @@ class AuditFolder:
             raise OutputError(message)
         self._clear()
         write_json(self.manifest, manifest)
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); give another with --out"
+            raise OutputError(message) from error
 
     @property
     def _shards(self) -> Path:

@@ -14,6 +14,7 @@ from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.studies.continuation import begun, parting, warn_of_forgetting
 from demur.studies.finishing import finished, prepare
+from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -67,15 +68,16 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         TrainingError: There are too few rows, or none that refuses, or none that complies; or the folder holds the
             checkpoint of another run.
         SourceError: A file cannot be read.
-        OutputError: The folder cannot be made, or holds finished weights.
+        OutputError: The folder cannot be made, holds finished weights, or another process trains into it.
     """
     prepare(out)
     recipe = Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings)
     lesson = Lesson.of(recipe, taxonomy, **parting(beginning))
-    return _train(
-        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, beginning=beginning,
-        on_step=on_step, on_epoch=on_epoch,
-    )  # fmt: skip
+    with held(out, out / ".lock"):
+        return _train(
+            lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, beginning=beginning,
+            on_step=on_step, on_epoch=on_epoch,
+        )  # fmt: skip
 
 
 def train_recipe(  # noqa: PLR0913  # as above
@@ -106,15 +108,16 @@ def train_recipe(  # noqa: PLR0913  # as above
     Raises:
         TrainingError: As of `train`.
         SourceError: A file is missing or cannot be read.
-        OutputError: The folder cannot be made.
+        OutputError: The folder cannot be made, or another process trains into it.
     """
     prepare(out)
     lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
     recorded = {"recipe": recipe.record}
-    return _train(
-        lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
-        on_step=on_step, on_epoch=on_epoch,
-    )  # fmt: skip
+    with held(out, out / ".lock"):
+        return _train(
+            lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
+            on_step=on_step, on_epoch=on_epoch,
+        )  # fmt: skip
 
 
 def _train(

@@ -49,6 +49,11 @@ class Places:
         """Return where every decision is written as it is made; a run goes on from it."""
         return self.rows.with_suffix(".journal.jsonl")
 
+    @property
+    def lock(self) -> Path:
+        """Return what stands for the run while it is under way: two at once would each miss the other's decisions."""
+        return self.rows.with_suffix(".lock")
+
 
 class Journal:
     """Keep the decisions of one run: the first line says of which run, each further one holds a decision."""
