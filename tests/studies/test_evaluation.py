@@ -18,6 +18,7 @@ from demur.report.evaluation import evaluation_markdown, evaluation_text
 from demur.report.plots import risk_coverage_plot
 from demur.stats.conformal import CategorySets
 from demur.stats.metrics import Confusion
+from demur.stats.shares import Share
 from demur.studies.evaluation import Evaluation, evaluate
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy, Verdict
@@ -110,6 +111,21 @@ def test_rows_of_unknown_truth_stand_out() -> None:
     evaluation = evaluated(rows, VERDICTS[:2])
     assert evaluation.gate.accuracy.n == 1
     assert sum(sum(row.values()) for row in evaluation.outcomes.values()) == 0
+
+
+def test_precision_and_recall_of_a_kind_have_intervals_that_know_the_requests() -> None:
+    """Four replies to each of ten requests, five named rightly throughout: a recall of 20 of 40 as sure as of 10."""
+    rows = [known("full", "privacy", request=str(place // 4)) for place in range(40)]
+    verdicts = tuple(refused("privacy" if place < 20 else "unknowable") for place in range(40))
+    evaluation = evaluated(rows, verdicts)
+    (privacy,) = (kind for kind in evaluation.head.kinds if kind.kind == "privacy")
+    assert (privacy.recall.count, privacy.recall.total) == (20, 40)
+    assert privacy.recall.effect == pytest.approx(4 * 10 / 9 * 39 / 40)
+    assert privacy.precision.interval == Share(5, 5).interval
+    stored = json.loads(json.dumps(evaluation.to_json()))["head"]["kinds"]
+    (of_privacy,) = (kind for kind in stored if kind["kind"] == "privacy")
+    assert of_privacy["recall_interval"] == list(privacy.recall.interval)
+    assert "0.500 (0.2" in evaluation_text(evaluation)
 
 
 def test_outcomes_are_crossed() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from demur.stats.metrics import GateMetrics, HeadMetrics
     from demur.stats.resampling import Estimate
     from demur.stats.selective import RiskCoverage, SetMetrics
+    from demur.stats.shares import Share
     from demur.studies.evaluation import Evaluation
 
 __all__ = ["evaluation_markdown", "evaluation_text"]
@@ -132,9 +133,14 @@ def _set_rows(sets: SetMetrics) -> list[Row]:
 
 def _kind_rows(head: HeadMetrics) -> list[Row]:
     return [
-        (each.kind, _number(each.precision.share), _number(each.recall.share), _number(each.f1), str(each.support))
+        (each.kind, _share(each.precision), _share(each.recall), _number(each.f1), str(each.support))
         for each in head.kinds
     ]
+
+
+def _share(found: Share) -> str:
+    low, high = found.interval
+    return "-" if math.isnan(low) else f"{_number(found.share)} ({_number(low)} to {_number(high)})"
 
 
 def _figure(name: str, estimate: Estimate) -> Row:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from demur.stats.clusters import Clusters
 from demur.stats.prevalence import OperatingPoint
 from demur.stats.resampling import Estimate, Flags, Floats, Resamples, divide
 from demur.stats.shares import Share
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Confusion", "GateMetrics", "HeadMetrics", "KindScore"]
 
 _NOISE_DRAWS = 1000
+
+# What a refusal is counted as among those to its request, before the kind.
+_GIVEN, _TRUE, _HIT = "given ", "true ", "hit "
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +158,22 @@ class HeadMetrics:
         of_truth, of_called = _indicators(truth, taxonomy.keys), _indicators(kinds, taxonomy.keys)
         hits, mentions = of_truth * of_called, of_truth + of_called
         true, given, pairs = Counter(truth), Counter(kinds), Counter(zip(truth, kinds, strict=True))
-        by_kind = [
-            (key, Share(pairs[key, key], given[key]), Share(pairs[key, key], true[key])) for key in taxonomy.keys
-        ]
+        clusters = Clusters.of(
+            (str(cluster), [_GIVEN + kind, _TRUE + main, *([_HIT + kind] if kind == main else [])])
+            for cluster, kind, main in zip(resamples.cluster_of_row.tolist(), kinds, truth, strict=True)
+        )
+
+        def share(kind: str, of: Counter[str], whole: str) -> Share:
+            (effect,) = clusters.effects([_HIT + kind], whole + kind).values()
+            return Share(pairs[kind, kind], of[kind], effect)
+
         return cls(
             accuracy=resamples.ratio(hits.sum(1)),
             lenient_accuracy=resamples.ratio(np.array(lenient)),
             group_accuracy=resamples.ratio(np.array(of_group)),
             macro_f1=resamples.estimate(lambda weights: _macro_f1(weights, hits, mentions, mentions)),
             macro_f1_in_truth=resamples.estimate(lambda weights: _macro_f1(weights, hits, mentions, of_truth)),
-            kinds=tuple(KindScore(*score) for score in by_kind),
+            kinds=tuple(KindScore(key, share(key, given, _GIVEN), share(key, true, _TRUE)) for key in taxonomy.keys),
             confusions=tuple(Confusion(*pair, count) for pair, count in pairs.most_common() if pair[0] != pair[1]),
         )
 

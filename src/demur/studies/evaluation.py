@@ -86,7 +86,8 @@ class Evaluation:
         whole: dict[str, Any] = without_nan(asdict(self))
         for stored, kind in zip(whole["head"]["kinds"], self.head.kinds, strict=True):
             figures = {"precision": kind.precision.share, "recall": kind.recall.share, "f1": kind.f1}
-            stored.update(without_nan(figures), support=kind.support, called=kind.precision.total)
+            intervals = {"precision_interval": kind.precision.interval, "recall_interval": kind.recall.interval}
+            stored.update(without_nan({**figures, **intervals}), support=kind.support, called=kind.precision.total)
         return whole
 
 
