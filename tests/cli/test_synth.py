@@ -68,6 +68,19 @@ def test_what_is_kept_is_as_it_was(demur: Demur, labelled_file: Path, tmp_path: 
     assert read(tmp_path / "kept.jsonl") == [json.loads(line) for line in lines]
 
 
+def test_a_file_and_its_folder_may_both_be_given(demur: Demur, labelled_file: Path, tmp_path: Path) -> None:
+    """Its rows count once, and the same option may name them twice."""
+    rows = tmp_path / "rows.jsonl"
+    rows.touch()
+    (tmp_path / "gold").mkdir()
+    gold = tmp_path / "gold" / "gold.jsonl"
+    gold.write_bytes(labelled_file.read_bytes())
+    both = [word for option in ("--avoid", "--corpus") for path in (gold, gold.parent) for word in (option, path)]
+    code, printed, errors = demur("synth", "check", rows, *both)
+    assert code == 0, errors
+    assert "compared with 64 rows to be avoided and 64 of the corpus" in printed
+
+
 @pytest.mark.parametrize("option", ["--avoid", "--corpus"])
 @pytest.mark.parametrize("name", ["kept.jsonl", "kept.dropped.jsonl"])
 def test_what_is_compared_with_is_never_written_to(

@@ -120,6 +120,17 @@ def test_a_corpus_is_compared_with_as_the_file_itself(tmp_path: Path) -> None:
     assert drop.partner == f"{corpus}:1 (old)"
 
 
+def test_a_file_that_is_given_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one call or in two, under one name or two; what is avoided may be in the corpus as well."""
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "rows.jsonl", [row("a"), row("b", "Boats?", "By lot, each year anew, at a feast.")])
+    for take in (DuplicateCheck.add_corpus, DuplicateCheck.avoid):
+        comparison = DuplicateCheck()
+        assert take(comparison, [path, path]) == 2
+        assert take(comparison, [Path("rows.jsonl")]) == 0
+    assert comparison.add_corpus([path]) == 2
+
+
 @pytest.mark.parametrize(
     ("request_text", "reply", "detail"),
     [

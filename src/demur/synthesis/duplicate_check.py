@@ -95,6 +95,8 @@ class DuplicateCheck:
     _known: dict[str, _Known] = field(default_factory=dict, init=False)
     _exact: dict[str, str] = field(default_factory=dict, init=False)
     _requests: dict[str, str] = field(default_factory=dict, init=False)
+    _corpus_files: set[Path] = field(default_factory=set, init=False)
+    _avoided_files: set[Path] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         """Set up the indexes."""
@@ -103,25 +105,25 @@ class DuplicateCheck:
         self._avoided = {view: NearDuplicates(threshold=self.threshold) for view in views}
 
     def add_corpus(self, files: Iterable[Path]) -> int:
-        """Take the rows of files as kept before; return how many there are.
+        """Take the rows of files as kept before; return how many there are. A file that is given again is passed over.
 
         Raises:
             SourceError: A file is missing, or a row of it cannot be read.
         """
         n_rows = 0
-        for row in _rows(files):
+        for row in _rows(files, self._corpus_files):
             self._keep(row, conversation_of(row))
             n_rows += 1
         return n_rows
 
     def avoid(self, files: Iterable[Path]) -> int:
-        """Take the rows of files as what must not come back; return how many there are.
+        """Take the rows of files as what must not come back; return how many there are. A file counts once, as above.
 
         Raises:
             SourceError: A file is missing, or a row of it cannot be read.
         """
         n_rows = 0
-        for row in _rows(files):
+        for row in _rows(files, self._avoided_files):
             conversation = conversation_of(row)
             self._known[row.where] = _known(row)
             for view, text in _views(conversation):
@@ -201,8 +203,12 @@ def _wraps(request: str, known: str) -> bool:
     return is_close and f" {known} " in f" {request} "
 
 
-def _rows(files: Iterable[Path]) -> Iterator[Row]:
+def _rows(files: Iterable[Path], taken: set[Path]) -> Iterator[Row]:
+    """Yield the rows of the files that are not taken yet: a folder and a file in it may both be given."""
     for path in files:
+        if (place := path.resolve()) in taken:
+            continue
+        taken.add(place)
         for line in label_lines(found(path)):
             if isinstance(line, RowError):
                 raise line
