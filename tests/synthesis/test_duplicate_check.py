@@ -170,6 +170,20 @@ def test_variants_of_one_row_are_no_duplicates_of_each_other(tmp_path: Path) -> 
     assert [(drop.id, drop.reason) for drop in found] == [("z~1", "near_duplicate")]
 
 
+@pytest.mark.parametrize("name", ["a", 0, None])
+def test_what_vary_makes_of_a_row_is_no_near_duplicate_of_it(tmp_path: Path, name: object) -> None:
+    """With an id, with a number for one, and without: the row is known by the same name in any file."""
+    base = write(tmp_path / "base.jsonl", [{**row(""), "id": name}])
+    mutations = ("typos", "courtesy_before", "courtesy_after")
+    made = [rows for rows in vary(base, Variation(mutations, seed=2, per_row=3)) if not isinstance(rows, RowError)]
+    assert len(made[0]) == 3
+    comparison = DuplicateCheck()
+    comparison.add_corpus([base])
+    assert drops(comparison, write(tmp_path / "variants.jsonl", made[0])) == []
+    together = [*map(json.loads, base.read_text(encoding="utf-8").splitlines()), *made[0]]
+    assert drops(DuplicateCheck(), write(tmp_path / "together.jsonl", together)) == []
+
+
 def test_a_row_that_cannot_be_read_is_dropped_and_counted(tmp_path: Path) -> None:
     """Its place and what is wrong are said, and the others are read on."""
     path = write(tmp_path / "rows.jsonl", [{"id": "x"}, row("y", verdict="maybe"), row("a")])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from demur.data.label_fields import conversation_of, label_lines, outcome_of
 from demur.errors import RowError, SourceError
 from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
+from demur.synthesis.origins import id_of, name_of, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,7 +126,7 @@ class DuplicateCheck:
         n_rows = 0
         for row in _rows(files, self._avoided_files):
             conversation = conversation_of(row)
-            self._known[row.where] = _known(row)
+            self._known[row.where] = _known(row, conversation)
             for view, text in _views(conversation):
                 self._avoided[view].add(row.where, text)
             if request := normalised(conversation.request):
@@ -149,7 +150,7 @@ class DuplicateCheck:
                 if drop is None:
                     self._keep(line, conversation)
             except RowError as error:
-                drop = Drop(line.where, _id_of(line), "unreadable", error.message)
+                drop = Drop(line.where, id_of(line), "unreadable", error.message)
             yield Checked(line, drop)
 
     def _drop(self, row: Row, conversation: Conversation) -> Drop | None:
@@ -167,7 +168,7 @@ class DuplicateCheck:
         return self._dropped(row, "evaluation_row", "request", self._requests[known], similarity)
 
     def _copy(self, row: Row, conversation: Conversation) -> Drop | None:
-        own, text = _known(row), exchange_text(conversation)
+        own, text = _known(row, conversation), exchange_text(conversation)
         exact = self._exact.get(normalised(text))
         if exact is not None:
             is_same = self._known[exact].verdict == own.verdict
@@ -180,12 +181,12 @@ class DuplicateCheck:
 
     def _keep(self, row: Row, conversation: Conversation) -> None:
         text = exchange_text(conversation)
-        self._known[row.where] = _known(row)
+        self._known[row.where] = _known(row, conversation)
         self._kept.add(row.where, text)
         self._exact.setdefault(normalised(text), row.where)
 
     def _dropped(self, row: Row, reason: Reason, view: View, key: str, similarity: float) -> Drop:
-        return Drop(row.where, _id_of(row), reason, view, self._known[key].label, similarity)
+        return Drop(row.where, id_of(row), reason, view, self._known[key].label, similarity)
 
 
 def _views(conversation: Conversation) -> Iterator[tuple[View, str]]:
@@ -227,12 +228,8 @@ def found(path: Path) -> Path:
     return path
 
 
-def _known(row: Row) -> _Known:
-    name = _id_of(row)
+def _known(row: Row, conversation: Conversation) -> _Known:
+    name, origin = id_of(row), origin_of(row)
     label = row.where if name is None else f"{row.where} ({name})"
-    root = row.fields.get("origin", row.fields.get("id"))
-    return _Known(label, outcome_of(row.fields, row.where), row.where if root is None else str(root))
-
-
-def _id_of(row: Row) -> str | None:
-    return None if row.fields.get("id") is None else str(row.fields["id"])
+    root = name_of(row, conversation) if origin is None else origin
+    return _Known(label, outcome_of(row.fields, row.where), root)
