@@ -170,6 +170,36 @@ def test_variants_of_one_row_are_no_duplicates_of_each_other(tmp_path: Path) -> 
     assert [(drop.id, drop.reason) for drop in found] == [("z~1", "near_duplicate")]
 
 
+@pytest.mark.parametrize("mutation", ["case", "apostrophes", "markdown", "innocent_turn"])
+def test_variants_that_differ_in_what_is_folded_stay(tmp_path: Path, mutation: str) -> None:
+    """In case, apostrophes or marks alone, or in earlier turns: they were made on purpose; made twice, they go once."""
+    base = write(tmp_path / "base.jsonl", [row("a")])
+    ((variant,),) = (rows for rows in vary(base, Variation((mutation,), seed=4)) if not isinstance(rows, RowError))
+    rows = [row("a"), variant, {**variant, "id": "a~2"}, {**variant, "id": "z~1", "origin": "z"}]
+    path = write(tmp_path / "rows.jsonl", rows)
+    found = drops(DuplicateCheck(), path)
+    assert [(drop.id, drop.reason, drop.partner) for drop in found] == [
+        ("a~2", "exact_duplicate", f"{path}:2 (a~1)"),
+        ("z~1", "exact_duplicate", f"{path}:1 (a)"),
+    ]
+
+
+def test_a_variant_under_another_verdict_than_its_origin_is_a_conflict(tmp_path: Path) -> None:
+    """Where the words are the same, one of the labels is wrong."""
+    rows = [row("a"), row("a~1", REQUEST.upper(), verdict="full", origin="a")]
+    (drop,) = drops(DuplicateCheck(), write(tmp_path / "rows.jsonl", rows))
+    assert (drop.id, drop.reason) == ("a~1", "conflicting_labels")
+
+
+def test_an_id_that_two_rows_share_makes_neither_a_variant(tmp_path: Path) -> None:
+    """Files number their rows alike: only a row that names its origin is excused."""
+    comparison = DuplicateCheck()
+    comparison.add_corpus([write(tmp_path / "corpus.jsonl", [row("1")])])
+    rows = [row("1", REQUEST.upper()), row("1", REQUEST + " Thanks!")]
+    found = drops(comparison, write(tmp_path / "rows.jsonl", rows))
+    assert [drop.reason for drop in found] == ["exact_duplicate", "near_duplicate"]
+
+
 @pytest.mark.parametrize("name", ["a", 0, None])
 def test_what_vary_makes_of_a_row_is_no_near_duplicate_of_it(tmp_path: Path, name: object) -> None:
     """With an id, with a number for one, and without: the row is known by the same name in any file."""
