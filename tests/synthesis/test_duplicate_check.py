@@ -94,7 +94,7 @@ def test_the_first_of_equals_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_near_duplicate_is_dropped_and_a_contrast_is_not(tmp_path: Path) -> None:
-    """Nearly the same words with another verdict teach something; the very same text with another verdict is a mistake."""
+    """Nearly the same words with another verdict teach something; the very same text with one is a mistake."""
     nearly = REPLY.replace("daughters", "sons")
     rows = [row("a"), row("b", reply=nearly), row("c", reply=nearly, verdict="partial"), row("d", verdict="full")]
     found = drops(DuplicateCheck(), write(tmp_path / "rows.jsonl", rows))
