@@ -91,14 +91,17 @@ def test_given_up_attempts_are_made_again_unless_a_later_one_was_kept(tmp_path: 
     """Also where a later one was rejected; of an attempt that was made again, only the last decision holds."""
     places = Places(tmp_path / "rows.jsonl")
     journal = Journal.open(places, {}, resume=False, overwrite=False)
-    given_up, rejected = ("given_up", "provider_refused"), ("rejected", "row_cut")
     standing = [
-        Decision("a", 1, *given_up),
+        Decision("a", 1, "given_up", "provider_refused"),
         Decision("a", 2, "kept", conversation=TALK),
-        Decision("b", 2, *rejected),
+        Decision("b", 2, "rejected", "row_cut"),
         Decision("b", 1, "kept", conversation=TALK),
     ]
-    made_again = [Decision("b", 1, *given_up), Decision("b", 3, *given_up), Decision("c", 1, *given_up)]
+    made_again = [
+        Decision("b", 1, "given_up", "provider_refused"),
+        Decision("b", 3, "given_up", "provider_refused"),
+        Decision("c", 1, "given_up", "provider_refused"),
+    ]
     for decision in (standing[0], made_again[0], made_again[2], *standing[1:3], made_again[1], standing[3]):
         journal.add(decision)
     assert Journal.open(places, {}, resume=True, overwrite=False).decisions == standing
