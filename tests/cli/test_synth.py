@@ -68,6 +68,38 @@ def test_what_is_kept_is_as_it_was(demur: Demur, labelled_file: Path, tmp_path: 
     assert read(tmp_path / "kept.jsonl") == [json.loads(line) for line in lines]
 
 
+def test_a_file_and_its_folder_may_both_be_given(demur: Demur, labelled_file: Path, tmp_path: Path) -> None:
+    """Its rows count once, and the same option may name them twice."""
+    rows = tmp_path / "rows.jsonl"
+    rows.touch()
+    (tmp_path / "gold").mkdir()
+    gold = tmp_path / "gold" / "gold.jsonl"
+    gold.write_bytes(labelled_file.read_bytes())
+    both = [word for option in ("--avoid", "--corpus") for path in (gold, gold.parent) for word in (option, path)]
+    code, printed, errors = demur("synth", "check", rows, *both)
+    assert code == 0, errors
+    assert "compared with 64 rows to be avoided and 64 of the corpus" in printed
+
+
+@pytest.mark.parametrize("option", ["--avoid", "--corpus"])
+@pytest.mark.parametrize("name", ["kept.jsonl", "kept.dropped.jsonl"])
+def test_what_is_compared_with_is_never_written_to(
+    demur: Demur, labelled_file: Path, tmp_path: Path, option: str, name: str
+) -> None:
+    """Neither by the rows that are kept nor by the others, though --overwrite is given; a folder names its files."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    read_from = folder / name
+    read_from.write_bytes(labelled_file.read_bytes())
+    for given in (read_from, folder):
+        words = ("synth", "check", labelled_file, option, given, "--out", folder / "kept.jsonl", "--overwrite")
+        code, _, errors = demur(*words)
+        assert code == 1
+        assert f"{name}' is read from" in " ".join(errors.split())
+        assert read_from.read_bytes() == labelled_file.read_bytes()
+        assert [path.name for path in folder.iterdir()] == [name]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

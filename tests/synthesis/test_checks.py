@@ -196,6 +196,16 @@ def test_words_are_counted_in_scripts_with_and_without_spaces() -> None:
     assert n_words("") == 0
 
 
+def test_signs_belong_to_the_letter_before_them() -> None:
+    """Seven Hindi words; of nine Thai ones, 24 letters are eight; seven Khmer ones of 14 letters; no stop is a word."""
+    assert tokens("नमस्ते दुनिया।") == ["नमस्ते", "दुनिया"]
+    assert n_words("मैं इसमें आपकी मदद नहीं कर सकता।") == 7
+    assert tokens("ไม่ได้") == ["ไ", "ม่", "ไ", "ด้"]
+    assert n_words("ฉันไม่สามารถช่วยคุณในเรื่องนี้ได้") == 8
+    assert n_words("ខ្ញុំមិនអាចជួយអ្នកបានទេ។") == 7
+    assert tokens("cafe\u0301 می\u200cخواهم") == ["cafe\u0301", "میخواهم"]
+
+
 def test_the_script_of_a_text_is_that_of_its_letters_outside_of_code() -> None:
     """Half of six letters; none is left of code; of an unknown language nothing is said."""
     assert script_share("abc где", "ru") == 0.5

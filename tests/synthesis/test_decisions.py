@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,23 @@ def test_planned_rows_are_kept_rejected_given_up_or_pending() -> None:
     assert found.reasons == {"row_cut": 2, "verdict_differs": 1, "provider_refused": 2}
 
 
+def test_a_row_is_settled_by_all_of_its_attempts_in_whatever_order() -> None:
+    """The first one, given up on and made again, comes after the others; the last by number says how it ended."""
+    made = [Decision("a", 2, "rejected", "row_cut"), Decision("a", 3, "given_up", "provider_refused")]
+    found = account(CELLS[:1], made, attempts=3)
+    assert (found.pending, found.tried) == (1, {"a": 2})
+    found = account(CELLS[:1], [*made, Decision("a", 1, "rejected", "row_cut")], attempts=3)
+    assert (found.rejected, found.given_up, found.pending, found.tried) == (0, 1, 0, {})
+    found = account(CELLS[:1], [*made, KEPT], attempts=3)
+    assert (found.kept, found.given_up, found.tried) == (1, 0, {})
+
+
+def test_counts_do_not_tell_the_order_of_decisions() -> None:
+    """A run that was stopped decides in another order, and reports the same."""
+    there, back = (account(CELLS, order, attempts=2).to_json() for order in (DECISIONS, DECISIONS[::-1]))
+    assert json.dumps(there) == json.dumps(back)
+
+
 @pytest.mark.parametrize(
     "counts",
     [
@@ -67,6 +85,26 @@ def test_a_journal_is_read_back_and_goes_on(tmp_path: Path) -> None:
     again.add(Decision("e", 1, "rejected", "row_cut"))
     assert len(Journal.open(places, {"model": "m"}, resume=True, overwrite=False).decisions) == 6
     assert Journal.open(places, {"model": "m"}, resume=False, overwrite=True).decisions == []
+
+
+def test_given_up_attempts_are_made_again_unless_a_later_one_was_kept(tmp_path: Path) -> None:
+    """Also where a later one was rejected; of an attempt that was made again, only the last decision holds."""
+    places = Places(tmp_path / "rows.jsonl")
+    journal = Journal.open(places, {}, resume=False, overwrite=False)
+    standing = [
+        Decision("a", 1, "given_up", "provider_refused"),
+        Decision("a", 2, "kept", conversation=TALK),
+        Decision("b", 2, "rejected", "row_cut"),
+        Decision("b", 1, "kept", conversation=TALK),
+    ]
+    made_again = [
+        Decision("b", 1, "given_up", "provider_refused"),
+        Decision("b", 3, "given_up", "provider_refused"),
+        Decision("c", 1, "given_up", "provider_refused"),
+    ]
+    for decision in (standing[0], made_again[0], made_again[2], *standing[1:3], made_again[1], standing[3]):
+        journal.add(decision)
+    assert Journal.open(places, {}, resume=True, overwrite=False).decisions == standing
 
 
 def test_a_journal_that_is_another_run_s_or_damaged_is_not_gone_on_with(tmp_path: Path) -> None:

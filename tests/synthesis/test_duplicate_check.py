@@ -94,7 +94,7 @@ def test_the_first_of_equals_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_near_duplicate_is_dropped_and_a_contrast_is_not(tmp_path: Path) -> None:
-    """The same words with another verdict teach something; the very same text with another verdict is a mistake."""
+    """Nearly the same words with another verdict teach something; the very same text with one is a mistake."""
     nearly = REPLY.replace("daughters", "sons")
     rows = [row("a"), row("b", reply=nearly), row("c", reply=nearly, verdict="partial"), row("d", verdict="full")]
     found = drops(DuplicateCheck(), write(tmp_path / "rows.jsonl", rows))
@@ -118,6 +118,17 @@ def test_a_corpus_is_compared_with_as_the_file_itself(tmp_path: Path) -> None:
     assert comparison.add_corpus([corpus]) == 1
     (drop,) = drops(comparison, write(tmp_path / "rows.jsonl", [row("new")]))
     assert drop.partner == f"{corpus}:1 (old)"
+
+
+def test_a_file_that_is_given_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one call or in two, under one name or two; what is avoided may be in the corpus as well."""
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "rows.jsonl", [row("a"), row("b", "Boats?", "By lot, each year anew, at a feast.")])
+    for take in (DuplicateCheck.add_corpus, DuplicateCheck.avoid):
+        comparison = DuplicateCheck()
+        assert take(comparison, [path, path]) == 2
+        assert take(comparison, [Path("rows.jsonl")]) == 0
+    assert comparison.add_corpus([path]) == 2
 
 
 @pytest.mark.parametrize(
@@ -157,6 +168,50 @@ def test_variants_of_one_row_are_no_duplicates_of_each_other(tmp_path: Path) -> 
     rows = [row("a"), row("a~1", REQUEST + " Thanks!", origin="a"), row("z~1", "Hello. " + REQUEST, origin="z")]
     found = drops(DuplicateCheck(), write(tmp_path / "rows.jsonl", rows))
     assert [(drop.id, drop.reason) for drop in found] == [("z~1", "near_duplicate")]
+
+
+@pytest.mark.parametrize("mutation", ["case", "apostrophes", "markdown", "innocent_turn"])
+def test_variants_that_differ_in_what_is_folded_stay(tmp_path: Path, mutation: str) -> None:
+    """In case, apostrophes or marks alone, or in earlier turns: they were made on purpose; made twice, they go once."""
+    base = write(tmp_path / "base.jsonl", [row("a")])
+    ((variant,),) = (rows for rows in vary(base, Variation((mutation,), seed=4)) if not isinstance(rows, RowError))
+    rows = [row("a"), variant, {**variant, "id": "a~2"}, {**variant, "id": "z~1", "origin": "z"}]
+    path = write(tmp_path / "rows.jsonl", rows)
+    found = drops(DuplicateCheck(), path)
+    assert [(drop.id, drop.reason, drop.partner) for drop in found] == [
+        ("a~2", "exact_duplicate", f"{path}:2 (a~1)"),
+        ("z~1", "exact_duplicate", f"{path}:1 (a)"),
+    ]
+
+
+def test_a_variant_under_another_verdict_than_its_origin_is_a_conflict(tmp_path: Path) -> None:
+    """Where the words are the same, one of the labels is wrong."""
+    rows = [row("a"), row("a~1", REQUEST.upper(), verdict="full", origin="a")]
+    (drop,) = drops(DuplicateCheck(), write(tmp_path / "rows.jsonl", rows))
+    assert (drop.id, drop.reason) == ("a~1", "conflicting_labels")
+
+
+def test_an_id_that_two_rows_share_makes_neither_a_variant(tmp_path: Path) -> None:
+    """Files number their rows alike: only a row that names its origin is excused."""
+    comparison = DuplicateCheck()
+    comparison.add_corpus([write(tmp_path / "corpus.jsonl", [row("1")])])
+    rows = [row("1", REQUEST.upper()), row("1", REQUEST + " Thanks!")]
+    found = drops(comparison, write(tmp_path / "rows.jsonl", rows))
+    assert [drop.reason for drop in found] == ["exact_duplicate", "near_duplicate"]
+
+
+@pytest.mark.parametrize("name", ["a", 0, None])
+def test_what_vary_makes_of_a_row_is_no_near_duplicate_of_it(tmp_path: Path, name: object) -> None:
+    """With an id, with a number for one, and without: the row is known by the same name in any file."""
+    base = write(tmp_path / "base.jsonl", [{**row(""), "id": name}])
+    mutations = ("typos", "courtesy_before", "courtesy_after")
+    made = [rows for rows in vary(base, Variation(mutations, seed=2, per_row=3)) if not isinstance(rows, RowError)]
+    assert len(made[0]) == 3
+    comparison = DuplicateCheck()
+    comparison.add_corpus([base])
+    assert drops(comparison, write(tmp_path / "variants.jsonl", made[0])) == []
+    together = [*map(json.loads, base.read_text(encoding="utf-8").splitlines()), *made[0]]
+    assert drops(DuplicateCheck(), write(tmp_path / "together.jsonl", together)) == []
 
 
 def test_a_row_that_cannot_be_read_is_dropped_and_counted(tmp_path: Path) -> None:

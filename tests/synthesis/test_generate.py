@@ -14,7 +14,7 @@ from demur.studies.holding import held
 from demur.synthesis.journal import Places
 from demur.synthesis.plan import Plan
 from demur.synthesis.recipe import SynthesisRecipe
-from tests.llm_server import KEY, Door, LlmServer
+from tests.llm_server import KEY, Door, LlmServer, Response
 from tests.processes import start, wait_for
 from tests.synthesis.bank import ALWAYS, GIVEN_UP, NEVER_KEPT, ONCE, PASSING, Bank
 
@@ -205,6 +205,55 @@ def test_what_was_given_up_is_asked_for_again(
     assert "8 planned = 8 kept + 0 rejected + 0 given up" in printed
     assert not (tmp_path / "rows.rejects.jsonl").read_text()
     assert bank.paid.total() == 16
+
+
+def test_what_was_given_up_before_it_was_rejected_is_asked_for_again(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Barred at the first attempt and rejected at the last: the first is made again, and the other is not."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    first = next(iter(bank.cells))
+
+    def changeable(body: dict[str, Any]) -> Response:
+        question = body["messages"][-1]["content"]
+        if question.startswith(f"Plan of row {first}, version "):
+            bank.cases[first] = "barred" if question.startswith(f"Plan of row {first}, version 1:") else "stubborn"
+        return bank(body)
+
+    llm_server.rejects = changeable
+    words = words_of("small", llm_server, tmp_path)
+    _, printed, _ = demur(*words)
+    assert "8 planned = 7 kept + 1 rejected + 0 given up" in printed
+    assert "attempts that failed: 1 provider_refused, 1 verdict_differs" in printed
+    llm_server.rejects = bank
+    bank.cases[first] = "plain"
+    _, printed, _ = demur(*words, "--resume")
+    assert "8 planned = 8 kept + 0 rejected + 0 given up" in printed
+    assert [(line["id"], line["attempt"]) for line in lines(tmp_path / "rows.rejects.jsonl")] == [(first, 2)]
+    assert set(bank.paid.values()) == {1}
+
+
+def test_rejects_stand_in_the_order_of_the_plan_however_often_a_run_was_stopped(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Those that no judge sees are decided first, and a stop comes between the others: the bytes are the same."""
+    bank = opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    names = list(bank.cells)
+    bank.cases.update({names[1]: "stubborn", names[3]: "long", names[5]: "verdict"})
+    found = []
+    for name, limits in (("whole", ()), ("stopped", ("--max-answers", 11))):
+        folder = tmp_path / name
+        folder.mkdir()
+        words = (*words_of("small", llm_server, folder), "--cache", folder / "answers.sqlite")
+        assert demur(*words, *limits)[0] == (1 if limits else 0)
+        if limits:
+            code, _, errors = demur(*words, "--resume")
+            assert code == 0, errors
+        rejects = folder / "rows.rejects.jsonl"
+        attempts = [(names.index(line["id"]), line["attempt"]) for line in lines(rejects)]
+        assert attempts == [(1, 1), (1, 2), (3, 1), (5, 1)]
+        found.append(rejects.read_bytes())
+    assert found[0] == found[1]
 
 
 def test_rows_of_given_files_are_not_written_again(

@@ -25,9 +25,31 @@ def test_what_makes_no_other_text_is_folded(other: str) -> None:
     assert normalised(other) == "i cant help with that"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("कि", "की"), ("তুমি", "তাম"), ("มี", "มา"), ("ไม่", "ไม้"), ("x\u0300", "x\u0301")],
+    ids=["Hindi", "Bengali", "Thai", "Thai tones", "accents"],
+)
+def test_signs_on_letters_make_another_word(one: str, other: str) -> None:
+    """*That* and *of* in Hindi differ in a vowel sign alone, and a word is not cut in two by one."""
+    assert normalised(one) != normalised(other)
+    assert " " not in normalised(one) + normalised(other)
+    index = NearDuplicates()
+    index.add("one", one)
+    assert index.find(other) == []
+    assert index.find(f"«{one}»!") == [("one", 1.0)]
+
+
+def test_what_nobody_sees_makes_no_other_text() -> None:
+    """Variation selectors and joiners between letters; a sign without a letter is no word."""
+    assert normalised("1\ufe0f\u20e3 क्\u200dष") == normalised("1 क्ष") == "1 क्ष"
+    assert normalised("_\u093e a") == "a"
+
+
 def test_a_text_of_marks_keeps_them() -> None:
-    """Two replies of different emoji are two replies."""
+    """Two replies of different emoji are two replies, also where they are followed by a variation selector."""
     assert normalised(" 🙂  🙂 ") == "🙂 🙂"
+    assert normalised("❤\ufe0f") != normalised("☹\ufe0f")
     assert normalised(" \n") == ""
 
 

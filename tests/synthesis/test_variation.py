@@ -59,7 +59,7 @@ def test_a_variant_keeps_labels_and_names_its_origin(tmp_path: Path, labelled_fi
 
 
 def test_variants_follow_from_seed_and_id_alone(tmp_path: Path) -> None:
-    """Turning the file around changes none; another seed does."""
+    """Turning the file around changes none; another seed does. `0` is an id like any other."""
     rows = [
         row(str(i), f"Tell me about the harbour number {i}.", "It's lovely there, and the boats are red.")
         for i in range(9)
@@ -68,6 +68,18 @@ def test_variants_follow_from_seed_and_id_alone(tmp_path: Path) -> None:
     by_id = {each["id"]: each for each in made(back, Variation(seed=1))}
     assert {each["id"]: each for each in made(forth, Variation(seed=1))} == by_id
     assert made(forth, Variation(seed=1)) != made(forth, Variation(seed=2))
+
+
+@pytest.mark.parametrize("given", [{}, {"id": None}, {"id": None, "origin": None}])
+def test_rows_without_ids_are_named_by_their_texts(tmp_path: Path, given: dict[str, None]) -> None:
+    """Absent or null is the same; each row is another's origin, and turning the file around changes no variant."""
+    bare = [row("", f"Tell me about the harbour number {i}.", "It's lovely there.") for i in range(9)]
+    rows = [{**{key: value for key, value in each.items() if key != "id"}, **given} for each in bare]
+    forth = made(write(tmp_path / "forth.jsonl", rows), Variation(seed=1))
+    back = made(write(tmp_path / "back.jsonl", rows[::-1]), Variation(seed=1))
+    assert len({each["origin"] for each in forth}) == 9
+    assert all(each["id"] == f"{each['origin']}~1" for each in forth)
+    assert {each["id"]: each["messages"] for each in forth} == {each["id"]: each["messages"] for each in back}
 
 
 def test_a_chain_puts_changes_on_top_of_one_another(tmp_path: Path) -> None:

@@ -49,15 +49,16 @@ def check(
 
     console = Console(stderr=True)
     comparison = DuplicateCheck(threshold=threshold)
-    against = [_apart(labelled_files(path), file) for path in avoid or ()]
-    n_avoided = sum(comparison.avoid(files) for files in against)
-    n_corpus = sum(comparison.add_corpus(_apart(labelled_files(path), file)) for path in corpus or ())
+    avoided = [each for path in avoid or () for each in labelled_files(path)]
+    kept_before = [each for path in corpus or () for each in labelled_files(path)]
+    n_avoided = comparison.avoid(_apart(avoided, file))
+    n_corpus = comparison.add_corpus(_apart(kept_before, file))
     with ExitStack() as stack:
         keep: Callable[[str], None] | None = None
         reject: Callable[[str], None] | None = None
         if out is not None:
             dropped = out.with_suffix(".dropped.jsonl")
-            inputs = [file, *(path for files in against for path in files)]
+            inputs = [file, *avoided, *kept_before]
             keep = stack.enter_context(rows_writer(out, overwrite=overwrite, apart_from=inputs))
             reject = stack.enter_context(rows_writer(dropped, overwrite=overwrite, apart_from=inputs))
         n_rows, reasons = _run(comparison, found(file), console, keep, reject)

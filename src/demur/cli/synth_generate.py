@@ -89,7 +89,8 @@ def generate(
     retries: Retries = 6,
     cache: CacheFile = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a stopped run; what was given up is asked for again.")
+        bool,
+        typer.Option("--resume", help="Go on with a stopped run; given-up attempts at rows not kept are made again."),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is there.")] = False,
     taxonomy: TaxonomyFile = None,

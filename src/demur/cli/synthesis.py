@@ -116,13 +116,15 @@ def synthesis_bar(console: Console, *clients: Client) -> Progress:
 def show_decisions(progress: Progress, before: Accounts, *, attempts: int) -> Callable[[Decision], None]:
     """Return what moves the bar: rows are done when they are kept or have no attempt left."""
     counts = Counter(kept=before.kept, failed=sum(before.reasons.values()), done=before.planned - before.pending)
+    tried = Counter(before.tried)
     task = progress.add_task("writing", total=before.planned, kept=0, failed=0)
 
     def show(decision: Decision | None = None) -> None:
         if decision is not None:
             is_kept = decision.fate == "kept"
             counts["kept" if is_kept else "failed"] += 1
-            counts["done"] += is_kept or decision.attempt >= attempts
+            tried[decision.id] += 1
+            counts["done"] += is_kept or tried[decision.id] >= attempts
         progress.update(task, completed=counts["done"], kept=counts["kept"], failed=counts["failed"])
 
     show()

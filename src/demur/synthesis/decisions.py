@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from demur.conversation import Conversation, Turn
@@ -90,6 +90,7 @@ class Accounts:
         pending: Those that have attempts left; none once a run came to its end.
         attempts: Attempts decided, by fate.
         reasons: Attempts that were not kept, by reason.
+        tried: Attempts decided of each pending row that had some, by its id.
 
     Raises:
         ValueError: The sums do not hold.
@@ -102,6 +103,7 @@ class Accounts:
     pending: int
     attempts: Mapping[str, int]
     reasons: Mapping[str, int]
+    tried: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Hold every planned row to one fate, and every attempt that failed to one reason."""
@@ -112,12 +114,12 @@ class Accounts:
             raise ValueError(message)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything, ready for `json.dumps`."""
+        """Return the counts, ready for `json.dumps`; their order does not tell in which one decisions were made."""
         names = ("planned", "kept", "rejected", "given_up", "pending")
         return {
             **{name: getattr(self, name) for name in names},
-            "attempts": dict(self.attempts),
-            "reasons": dict(self.reasons),
+            "attempts": dict(sorted(self.attempts.items())),
+            "reasons": dict(sorted(self.reasons.items())),
         }
 
 
@@ -126,20 +128,29 @@ def account(cells: Sequence[Cell], decisions: Iterable[Decision], *, attempts: i
 
     Args:
         cells: The planned rows.
-        decisions: In the order in which they were made.
+        decisions: One of an attempt, in any order: an attempt that was given up may be made again after later ones.
         attempts: How many a row has at most.
     """
     ids = {cell.id for cell in cells}
     ours = [decision for decision in decisions if decision.id in ids]
-    last = {decision.id: decision for decision in ours}
-    final = [each for each in last.values() if each.fate == "kept" or each.attempt >= attempts]
-    fates = Counter(decision.fate for decision in final)
+    by_row: dict[str, dict[int, Decision]] = {}
+    for decision in ours:
+        by_row.setdefault(decision.id, {})[decision.attempt] = decision
+    ends = {name: _end(made, attempts) for name, made in by_row.items()}
+    fates = Counter(end.fate for end in ends.values() if end is not None)
     return Accounts(
         planned=len(cells),
         kept=fates["kept"],
         rejected=fates["rejected"],
         given_up=fates["given_up"],
-        pending=len(cells) - len(final),
+        pending=len(cells) - fates.total(),
         attempts=Counter(decision.fate for decision in ours),
         reasons=Counter(decision.reason for decision in ours if decision.reason is not None),
+        tried={name: len(by_row[name]) for name, end in ends.items() if end is None},
     )
+
+
+def _end(made: Mapping[int, Decision], attempts: int) -> Decision | None:
+    """Return what settles a row, given its decisions by attempt: that it is kept, or the last of all its attempts."""
+    kept = next((decision for decision in made.values() if decision.fate == "kept"), None)
+    return made[max(made)] if kept is None and len(made) >= attempts else kept

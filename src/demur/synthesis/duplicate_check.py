@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from demur.data.label_fields import conversation_of, label_lines, outcome_of
 from demur.errors import RowError, SourceError
 from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
+from demur.synthesis.origins import id_of, name_of, origin_of, text_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,8 +44,9 @@ class Drop:
     Attributes:
         where: Its file and line.
         id: Its id, or None where it has none or cannot be read.
-        reason: `exact_duplicate`: request and reply are those of another row, by normalised text. `conflicting_labels`:
-            they are, and the other row has another verdict. `near_duplicate`: nearly so, with the same verdict.
+        reason: `exact_duplicate`: request and reply are those of another row, by normalised text; of a row and its
+            variants, the whole text is, to the letter. `conflicting_labels`: request and reply are those of another row
+            by normalised text, and that row has another verdict. `near_duplicate`: nearly so, with the same verdict.
             `evaluation_row`: exchange, request or reply is nearly that of a row to be avoided. `unreadable`: it is no
             row with messages.
         detail: For an unreadable row, what is wrong with it; else what was compared.
@@ -75,6 +77,13 @@ class _Known:
     label: str
     verdict: str | None
     root: str
+    is_variant: bool
+    digest: str
+
+    def is_relative(self, other: _Known) -> bool:
+        """Tell whether one is a variant of the other, or both are of one row, and they are not the very same text."""
+        is_family = self.root == other.root and (self.is_variant or other.is_variant)
+        return is_family and self.digest != other.digest
 
 
 @dataclass(slots=True)
@@ -82,8 +91,10 @@ class DuplicateCheck:
     """Compare rows with a corpus, with rows to be avoided, and with those that were kept before.
 
     Among rows to train on, the same request with another reply is welcome, so only whole exchanges are compared, and a
-    near duplicate with another verdict is a contrast, not a copy. Variants of one row are not compared with each
-    other. Of a row to be avoided, neither the exchange nor the request nor the reply may come back.
+    near duplicate with another verdict is a contrast, not a copy. A row and its variants were made alike on purpose,
+    down to case and marks: among them only the same text is a copy, to the letter and in all turns, and only the same
+    words under another verdict are a conflict. Of a row to be avoided, neither the exchange nor the request nor the
+    reply may come back.
 
     Attributes:
         threshold: Jaccard index from which texts are near duplicates.
@@ -93,8 +104,10 @@ class DuplicateCheck:
     _kept: NearDuplicates = field(init=False)
     _avoided: dict[View, NearDuplicates] = field(init=False)
     _known: dict[str, _Known] = field(default_factory=dict, init=False)
-    _exact: dict[str, str] = field(default_factory=dict, init=False)
+    _exact: dict[str, list[str]] = field(default_factory=dict, init=False)
     _requests: dict[str, str] = field(default_factory=dict, init=False)
+    _corpus_files: set[Path] = field(default_factory=set, init=False)
+    _avoided_files: set[Path] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         """Set up the indexes."""
@@ -103,27 +116,27 @@ class DuplicateCheck:
         self._avoided = {view: NearDuplicates(threshold=self.threshold) for view in views}
 
     def add_corpus(self, files: Iterable[Path]) -> int:
-        """Take the rows of files as kept before; return how many there are.
+        """Take the rows of files as kept before; return how many there are. A file that is given again is passed over.
 
         Raises:
             SourceError: A file is missing, or a row of it cannot be read.
         """
         n_rows = 0
-        for row in _rows(files):
+        for row in _rows(files, self._corpus_files):
             self._keep(row, conversation_of(row))
             n_rows += 1
         return n_rows
 
     def avoid(self, files: Iterable[Path]) -> int:
-        """Take the rows of files as what must not come back; return how many there are.
+        """Take the rows of files as what must not come back; return how many there are. A file counts once, as above.
 
         Raises:
             SourceError: A file is missing, or a row of it cannot be read.
         """
         n_rows = 0
-        for row in _rows(files):
+        for row in _rows(files, self._avoided_files):
             conversation = conversation_of(row)
-            self._known[row.where] = _known(row)
+            self._known[row.where] = _known(row, conversation)
             for view, text in _views(conversation):
                 self._avoided[view].add(row.where, text)
             if request := normalised(conversation.request):
@@ -147,7 +160,7 @@ class DuplicateCheck:
                 if drop is None:
                     self._keep(line, conversation)
             except RowError as error:
-                drop = Drop(line.where, _id_of(line), "unreadable", error.message)
+                drop = Drop(line.where, id_of(line), "unreadable", error.message)
             yield Checked(line, drop)
 
     def _drop(self, row: Row, conversation: Conversation) -> Drop | None:
@@ -165,25 +178,27 @@ class DuplicateCheck:
         return self._dropped(row, "evaluation_row", "request", self._requests[known], similarity)
 
     def _copy(self, row: Row, conversation: Conversation) -> Drop | None:
-        own, text = _known(row), exchange_text(conversation)
-        exact = self._exact.get(normalised(text))
-        if exact is not None:
-            is_same = self._known[exact].verdict == own.verdict
-            return self._dropped(row, "exact_duplicate" if is_same else "conflicting_labels", "exchange", exact, 1.0)
+        own, text = _known(row, conversation), exchange_text(conversation)
+        for key in self._exact.get(normalised(text), ()):
+            other = self._known[key]
+            if other.verdict != own.verdict:
+                return self._dropped(row, "conflicting_labels", "exchange", key, 1.0)
+            if not own.is_relative(other):
+                return self._dropped(row, "exact_duplicate", "exchange", key, 1.0)
         for key, similarity in self._kept.find(text):
             other = self._known[key]
-            if other.verdict == own.verdict and other.root != own.root:
+            if other.verdict == own.verdict and not own.is_relative(other):
                 return self._dropped(row, "near_duplicate", "exchange", key, similarity)
         return None
 
     def _keep(self, row: Row, conversation: Conversation) -> None:
         text = exchange_text(conversation)
-        self._known[row.where] = _known(row)
+        self._known[row.where] = _known(row, conversation)
         self._kept.add(row.where, text)
-        self._exact.setdefault(normalised(text), row.where)
+        self._exact.setdefault(normalised(text), []).append(row.where)
 
     def _dropped(self, row: Row, reason: Reason, view: View, key: str, similarity: float) -> Drop:
-        return Drop(row.where, _id_of(row), reason, view, self._known[key].label, similarity)
+        return Drop(row.where, id_of(row), reason, view, self._known[key].label, similarity)
 
 
 def _views(conversation: Conversation) -> Iterator[tuple[View, str]]:
@@ -201,8 +216,12 @@ def _wraps(request: str, known: str) -> bool:
     return is_close and f" {known} " in f" {request} "
 
 
-def _rows(files: Iterable[Path]) -> Iterator[Row]:
+def _rows(files: Iterable[Path], taken: set[Path]) -> Iterator[Row]:
+    """Yield the rows of the files that are not taken yet: a folder and a file in it may both be given."""
     for path in files:
+        if (place := path.resolve()) in taken:
+            continue
+        taken.add(place)
         for line in label_lines(found(path)):
             if isinstance(line, RowError):
                 raise line
@@ -221,12 +240,13 @@ def found(path: Path) -> Path:
     return path
 
 
-def _known(row: Row) -> _Known:
-    name = _id_of(row)
+def _known(row: Row, conversation: Conversation) -> _Known:
+    name, origin = id_of(row), origin_of(row)
     label = row.where if name is None else f"{row.where} ({name})"
-    root = row.fields.get("origin", row.fields.get("id"))
-    return _Known(label, outcome_of(row.fields, row.where), row.where if root is None else str(root))
-
-
-def _id_of(row: Row) -> str | None:
-    return None if row.fields.get("id") is None else str(row.fields["id"])
+    return _Known(
+        label=label,
+        verdict=outcome_of(row.fields, row.where),
+        root=name_of(row, conversation) if origin is None else origin,
+        is_variant=origin is not None,
+        digest=text_digest(conversation),
+    )

@@ -153,8 +153,9 @@ class Generation:
                 kept.add(decision.id, decision.conversation)
         size = _BATCH_CHUNK if self.writer.is_batch else _CHUNK_PER_SLOT * self.writer.endpoint.concurrency
         for attempt in range(1, self.recipe.attempts + 1):
-            last = {decision.id: decision for decision in journal.decisions}
-            due = [cell for cell in self.plan.cells if _is_due(last.get(cell.id), attempt)]
+            # A row that is kept needs no attempt; one that was given up on may lack an earlier attempt than its last.
+            settled = {each.id for each in journal.decisions if each.fate == "kept" or each.attempt == attempt}
+            due = [cell for cell in self.plan.cells if cell.id not in settled]
             for first in range(0, len(due), size):
                 for decision in self._decisions(due[first : first + size], attempt, kept):
                     journal.add(decision)
@@ -213,13 +214,6 @@ class Generation:
 
 def _is_row(answer: Answer) -> bool:
     return isinstance(read_row(answer), Conversation)
-
-
-def _is_due(last: Decision | None, attempt: int) -> bool:
-    """Tell whether a row is to be tried for the given time."""
-    if last is None:
-        return attempt == 1
-    return last.fate != "kept" and last.attempt == attempt - 1
 
 
 def _failed(

@@ -67,7 +67,8 @@ class Journal:
     def open(cls, places: Places, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool) -> Journal:
         """Begin a journal, or open the one that is there.
 
-        Given-up attempts are left out when a run goes on: nothing was said against the row, and it is asked for again.
+        When a run goes on, given-up attempts are left out and so made again, whatever became of later ones: nothing was
+        said against the row. Only those stay that came before the attempt at which the row was kept.
 
         Args:
             places: Where the run writes.
@@ -111,7 +112,7 @@ class Journal:
                 "give another name with --out"
             )
             raise OutputError(message)
-        return cls(path, [decision for decision in _read_decisions(path) if decision.fate != "given_up"])
+        return cls(path, _standing(_read_decisions(path)))
 
     def add(self, decision: Decision) -> None:
         """Write a decision down.
@@ -156,6 +157,18 @@ def _read_decisions(path: Path) -> list[Decision]:
             message = f"{path}:{number}: cannot be read ({error}); begin anew with --overwrite"
             raise OutputError(message) from error
     return found
+
+
+def _standing(decisions: list[Decision]) -> list[Decision]:
+    """Return the decisions that still hold, in order: of an attempt the last one, and none to be made again."""
+    made = {(decision.id, decision.attempt): decision for decision in decisions}
+    kept = {decision.id: decision.attempt for decision in made.values() if decision.fate == "kept"}
+    return [
+        decision
+        for decision in decisions
+        if made[decision.id, decision.attempt] is decision
+        and (decision.fate != "given_up" or decision.attempt < kept.get(decision.id, 0))
+    ]
 
 
 def _line(value: Mapping[str, Any]) -> str:

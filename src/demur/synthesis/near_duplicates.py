@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from demur.synthesis.wording import INVISIBLE, SIGNS
+
 if TYPE_CHECKING:
     from datasketch import MinHash
     from numpy.typing import NDArray
@@ -22,20 +24,22 @@ _RECALL = 0.9999
 # `can't` and `can’t` are one word, and so is `cant`; by number, since the characters look like one another.
 _APOSTROPHES = dict.fromkeys((0x27, 0x60, 0xB4, 0x2018, 0x2019, 0x201B, 0x2BC, 0xFF07))
 _ELLIPSIS = re.compile(r"<\|\s*\.\.\.\s*\|>")
-_NO_WORD = re.compile(r"[\W_]+")
+_FOLDED = {**_APOSTROPHES, **INVISIBLE}
+_WORD = re.compile(rf"(?:[^\W_][{SIGNS}]*)+")
 
 
 def normalised(text: str) -> str:
     """Fold what does not make another text: case, apostrophes, markdown and all other marks, white space, `<|...|>`.
 
-    A text of marks alone, such as emoji, keeps them.
+    Vowel signs, tones and accents belong to their letters, and stay. A text of other marks alone, such as emoji, keeps
+    them.
 
     Example:
         >>> normalised("**I can’t** help.") == normalised("i can't   help")
         True
     """
     folded = _ELLIPSIS.sub(" ", unicodedata.normalize("NFKC", text).casefold())
-    words = _NO_WORD.sub(" ", folded.translate(_APOSTROPHES)).strip()
+    words = " ".join(_WORD.findall(folded.translate(_FOLDED)))
     return words or " ".join(folded.split())
 
 

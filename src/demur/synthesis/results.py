@@ -75,7 +75,10 @@ class Results:
 
 
 def write_results(generation: Generation, journal: Journal, places: Places) -> Results:
-    """Write rows, rejects and report from what the journal holds; the rows stand in the order of the plan.
+    """Write rows, rejects and report from what the journal holds.
+
+    Rows stand in the order of the plan, as do rejects, those of a row by attempt: neither concurrency nor a stop in
+    between changes their order.
 
     Raises:
         OutputError: A file cannot be written.
@@ -84,7 +87,9 @@ def write_results(generation: Generation, journal: Journal, places: Places) -> R
     kept = {decision.id: decision for decision in journal.decisions if decision.fate == "kept"}
     rows = (_row(cell, kept[cell.id], generation) for cell in cells.values() if cell.id in kept)
     _write_lines(places.rows, rows)
-    failed = (decision for decision in journal.decisions if decision.fate != "kept")
+    place = {name: number for number, name in enumerate(cells)}
+    decisions = sorted(journal.decisions, key=lambda decision: (place[decision.id], decision.attempt))
+    failed = (decision for decision in decisions if decision.fate != "kept")
     _write_lines(places.rejects, (_reject(cells[decision.id], decision, generation) for decision in failed))
     found = _results(generation, journal, kept)
     spending = {"writer": generation.writer.spending.to_json(), "judge": generation.checker.spending.to_json()}

@@ -12,6 +12,7 @@ from demur.data.label_fields import conversation_of, label_lines, outcome_of
 from demur.errors import RowError
 from demur.studies.partition import prompt_key
 from demur.synthesis.mutations import MUTATIONS, refusing_sentences
+from demur.synthesis.origins import name_of, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ class Variation:
 
     Attributes:
         mutations: Names of the mutations to draw from.
-        seed: Draws them; a row's variants depend on it and on the row's id alone, not on its place in the file.
+        seed: Draws them: the same for rows of the same id, or without one of the same text, wherever they stand.
         per_row: Variants of each row, at most: no two of a row have the same mutations.
         chain: Mutations that are put on top of one another in a variant, at most.
 
@@ -63,7 +64,7 @@ class Variation:
 
         Args:
             conversation: What is varied.
-            name: The row's id, which the draws depend on.
+            name: The row's name, which the draws depend on.
             refuses: Whether the label says that the reply refuses, or does not say.
         """
         names = [each for each in self.mutations if each != "truncation" or not refuses or _shows(conversation)]
@@ -90,9 +91,10 @@ class Variation:
 def vary(path: Path, variation: Variation) -> Iterator[list[dict[str, Any]] | RowError]:
     """Yield for each row of a JSONL file its variants as rows, none where nothing changes it, or what is wrong with it.
 
-    A variant has the fields of its row, with new `messages`, the `id` of the row and a number, and its provenance:
-    `origin`, the id of the row; `origin_prompt`, by which training keeps it on the row's side; `mutations`, in the
-    order in which they were done; and `mutation_seed`. What annotators said of the row's own text is left out.
+    A variant has the fields of its row, with new `messages`, the name of the row and a number as its `id`, and its
+    provenance: `origin`, the name of the row, which is its id, or follows from its text where it has none;
+    `origin_prompt`, by which training keeps it on the row's side; `mutations`, in the order in which they were done;
+    and `mutation_seed`. What annotators said of the row's own text is left out.
 
     Args:
         path: The file.
@@ -114,11 +116,11 @@ _OF_THE_TEXT = ("annotations", "evidence")
 
 def _rows(line: Row, variation: Variation) -> list[dict[str, Any]]:
     conversation = conversation_of(line)
-    if "origin" in line.fields:
-        message = f"is a variant of {line.fields['origin']!r} itself; vary the rows that it came from"
+    if (origin := origin_of(line)) is not None:
+        message = f"is a variant of {origin!r} itself; vary the rows that it came from"
         raise RowError(message, where=line.where, reason="variant")
     refuses = _refuses(line.fields, line.where)
-    name = str(line.fields.get("id", line.position))
+    name = name_of(line, conversation)
     kept = {field: value for field, value in line.fields.items() if field not in _OF_THE_TEXT}
     return [
         {
