@@ -169,3 +169,20 @@ def test_a_set_of_kinds_has_its_groups() -> None:
         Verdict("full", category_set=("privacy",))
     with pytest.raises(ValueError, match="give both, or neither"):
         Verdict("full", group_set=("should_not",))
+
+
+def test_verdicts_are_equal_where_they_say_the_same() -> None:
+    """An unknown probability says the same as another: each is a nan of its own, as from a file or another process."""
+    one, other = (Verdict("full", float("nan"), "privacy", "will_not") for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert Verdict("full", 0.7) == Verdict("full", 0.7)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Verdict("full"), Verdict("none", 0.7), Verdict("full", 0.8), Verdict("full", 0.7, further=("privacy",)), "full"],
+)
+def test_verdicts_that_say_other_things_differ(other: object) -> None:
+    """In any field; and nothing else is a verdict."""
+    assert Verdict("full", 0.7) != other

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
@@ -119,7 +119,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Keep what a labeler says about one reply.
+    """Keep what a labeler says about one reply; verdicts are equal where they say the same, an unknown probability too.
 
     Attributes:
         outcome: `full`, `partial`, `none`, or `unscored` where nothing could be judged.
@@ -159,6 +159,22 @@ class Verdict:
         if bool(self.category_set) != bool(self.group_set):
             message = f"category_set {self.category_set!r} with group_set {self.group_set!r}; give both, or neither"
             raise ValueError(message)
+
+    # From Python 3.13 on, dataclasses compare field by field, and nan is not equal to itself: without these, no two
+    # verdicts without a probability would be equal there.
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another verdict says the same."""
+        return self._said == other._said if isinstance(other, Verdict) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Return the same for verdicts that say the same."""
+        return hash(self._said)
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        """Return all fields, nan as None."""
+        values = (getattr(self, each.name) for each in fields(self))
+        return tuple(None if value != value else value for value in values)  # noqa: PLR0124  # nan alone differs
 
     @property
     def is_scored(self) -> bool:
