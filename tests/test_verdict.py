@@ -55,6 +55,15 @@ def test_further_kinds_stand_most_probable_first_without_the_main_one() -> None:
     assert verdict.further == ("skill_level", "nsfw_content")
 
 
+@pytest.mark.parametrize("place", ["refusal", "partial", "kind"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_no_number_is_no_verdict(place: str, value: float) -> None:
+    """`nan < threshold` is false, which made a refusal in full of what a damaged engine said."""
+    known = {"refusal": 0.9, "partial": 0.2, "kind": 1.0} | {place: value}
+    verdict = verdict_on(known["refusal"], known["partial"], privacy=known["kind"])
+    assert verdict == Verdict.unscored("no_probability")
+
+
 @pytest.mark.parametrize("name", ["refusal", "partial", "further"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
 def test_a_threshold_that_is_no_probability_is_refused(name: str, value: float) -> None:

@@ -213,6 +213,8 @@ def decide(
 ) -> Verdict:
     """Turn probabilities into a verdict, its main kind named by `demur.kinds.main_kind`, its set by `kind_set`.
 
+    What is no number is never guessed from: where one is not finite, the reply is unscored (`no_probability`).
+
     Args:
         refusal: Calibrated P(the reply refuses, in full or in part).
         partial: P(the refusal is partial | the reply refuses).
@@ -223,6 +225,8 @@ def decide(
         least: Probability from which a kind is in the set; None for no set.
     """
     probabilities = tuple(float(p) for p in categories)
+    if not all(map(math.isfinite, (refusal, partial, *probabilities))):
+        return Verdict.unscored("no_probability")
     if refusal < thresholds.refusal:
         return Verdict("none", float(refusal), category_probabilities=probabilities, policy=policy)
     main, group = main_kind(probabilities, taxonomy)

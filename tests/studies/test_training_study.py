@@ -253,6 +253,16 @@ def test_whole_layers_can_be_trained(
     assert verdict.is_scored
 
 
+def test_weights_that_16_bits_do_not_hold_are_not_saved(
+    trained: Callable[..., Manifest], labelled_file: Path, tiny_settings: TrainingSettings, tmp_path: Path
+) -> None:
+    """After its one step, layers of some 10⁵ are beyond 65,504, and finite in 32 bits, where layer norms help."""
+    settings = replace(tiny_settings, epochs=1, batch_size=32, rank=0, learning_rate=1e5)
+    with pytest.raises(TrainingError, match=r"training diverged: encoder\..* no numbers in 16 bits"):
+        trained([labelled_file], tmp_path / "out", settings=settings)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.pt"]
+
+
 @pytest.mark.parametrize("verdict", ["full", "none"])
 def test_rows_of_one_side_alone_train_no_gate(
     trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path, verdict: str

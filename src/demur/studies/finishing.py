@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from demur.errors import OutputError, WeightsError
+from demur.errors import OutputError, TrainingError, WeightsError
 from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork
 from demur.model.weights import Manifest, save_weights
@@ -72,8 +72,10 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         kept: Manifest whose calibration and thresholds are still those of the tensors; fitted anew where None.
 
     Raises:
+        TrainingError: A tensor holds what is no number in the 16 bits that weights are kept in.
         WeightsError: The tensors do not fit the encoder.
     """
+    _require_finite(tensors)
     tokenizer, max_tokens = encoder.tokenizer(), lesson.recipe.settings.window
     merged = _merged(tensors, encoder, taxonomy, low_rank_scale)
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
@@ -95,6 +97,16 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
     return Manifest.load(out)
+
+
+def _require_finite(tensors: Mapping[str, Tensor]) -> None:
+    broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    if broken:
+        message = (
+            f"training diverged: {broken[0]} and {len(broken) - 1} other tensors hold values that are no numbers in 16 "
+            "bits; train again with a lower learning rate, into another folder"
+        )
+        raise TrainingError(message)
 
 
 def _merged(tensors: dict[str, Tensor], encoder: Encoder, taxonomy: Taxonomy, scale: float) -> RefusalNetwork:
