@@ -198,6 +198,23 @@ def test_a_bare_reply_teaches_no_kind(taxonomy: Taxonomy) -> None:
     assert loss_of(even_logits(1), [row], taxonomy, is_bare=True) == pytest.approx(math.log(2), rel=1e-6)
 
 
+# Settings ------------------------------------------------------------------------------------------------------------
+
+
+def test_settings_are_changed_field_by_field() -> None:
+    """What is not given stays."""
+    assert SETTINGS.changed(seed=3, rank=0) == replace(SETTINGS, seed=3, rank=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seed", -1), ("learning_rate", 0.0), ("epochs", 0), ("max_tokens", 10**6), ("sead", 1)]
+)
+def test_settings_that_cannot_be_meant_are_refused_by_name(name: str, value: float) -> None:
+    """As in a recipe; numpy would say of the first that it expects a non-negative integer."""
+    with pytest.raises(TrainingError, match=rf"training settings: {name}: (met {value};|unknown field)"):
+        SETTINGS.changed(**{name: value})
+
+
 # Measuring -----------------------------------------------------------------------------------------------------------
 
 

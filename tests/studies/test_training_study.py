@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from demur.studies.training import Partition, partition, prompt_key, train, trai
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from demur.model.training import Step
     from demur.model.weights import Weights
@@ -300,6 +300,27 @@ def test_a_place_that_cannot_be_written_to_is_found_before_training(
     with pytest.raises(OutputError, match="cannot write to"):
         trained([labelled_file], tmp_path / "file", on_step=steps.append)
     assert steps == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder here that nobody can write to")
+def test_a_folder_that_is_there_and_cannot_be_written_to_is_found_before_training(
+    trained: Callable[..., Manifest], labelled_file: Path
+) -> None:
+    """To make it is no error, since it is there."""
+    steps: list[Step] = []
+    with pytest.raises(OutputError, match=r"cannot write to '/proc/self': .*; give a folder that can be written"):
+        trained([labelled_file], Path("/proc/self"), on_step=steps.append)
+    assert steps == []
+
+
+@pytest.mark.parametrize("name", ["checkpoint.part", "weights.safetensors.part", "manifest.json.part"])
+def test_what_cannot_be_written_later_is_named(
+    trained: Callable[..., Manifest], labelled_file: Path, tmp_path: Path, name: str
+) -> None:
+    """A folder lies where the file is to be: each library has an error of its own for it."""
+    (tmp_path / "out" / name).mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"cannot be written \(.*\); make room there"):
+        trained([labelled_file], tmp_path / "out")
 
 
 def test_a_missing_file_is_named(trained: Callable[..., Manifest], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["finished", "prepare"]
 
+_PROBE_BYTES = 4_096
+
 
 def prepare(out: Path) -> None:
     """Make the folder that weights are to be written to.
 
     Raises:
-        OutputError: It cannot be made, or holds finished weights.
+        OutputError: It cannot be made or written to, or holds finished weights.
     """
     # Before the first step, since the first checkpoint may be an hour away.
     if (out / "manifest.json").exists():
@@ -39,6 +42,9 @@ def prepare(out: Path) -> None:
         raise OutputError(message)
     try:
         out.mkdir(parents=True, exist_ok=True)
+        # A folder that is there may still be another's, or on a disk that is full or mounted to be read.
+        with tempfile.TemporaryFile(dir=out) as probe:
+            probe.write(bytes(_PROBE_BYTES))
     except OSError as error:
         message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
         raise OutputError(message) from error
@@ -74,6 +80,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     Raises:
         TrainingError: A tensor holds what is no number in the 16 bits that weights are kept in.
         WeightsError: The tensors do not fit the encoder.
+        OutputError: The folder cannot be written to.
     """
     _require_finite(tensors)
     tokenizer, max_tokens = encoder.tokenizer(), lesson.recipe.settings.window
