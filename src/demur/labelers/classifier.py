@@ -188,21 +188,25 @@ class Analyzer:
         tokens; thinking at the beginning of a reply is set apart. An empty reply is unscored, never guessed.
 
         Raises:
-            RowError: A plain string has role tokens, but no assistant turn.
+            RowError: A plain string has role tokens, but no assistant turn; the verdicts before it have been yielded.
             TypeError: A single conversation is given in place of several.
         """
         return self._verdicts(as_conversations(conversations))
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
+        failures: list[Exception] = []
+        readable = _until_failure(conversations, failures)
         # While a window is judged, the next one is tokenised: both let go of Python's lock.
         with ThreadPoolExecutor(1) as pool:
             ahead: Future[_Window] | None = None
-            while some := list(itertools.islice(conversations, _WINDOW)):
+            while some := list(itertools.islice(readable, _WINDOW)):
                 ready, ahead = ahead, pool.submit(self._tokenised, some)
                 if ready is not None:
                     yield from self._judge(ready.result())
             if ahead is not None:
                 yield from self._judge(ahead.result())
+        if failures:
+            raise failures[0]
 
     def _tokenised(self, conversations: Sequence[Conversation]) -> _Window:
         places = [place for place, conversation in enumerate(conversations) if conversation.reply.strip()]
@@ -242,6 +246,14 @@ class Analyzer:
         for i, evidence in zip(refusals, found, strict=True):
             explained[i] = replace(verdicts[i], evidence=evidence)
         return explained
+
+
+def _until_failure(conversations: Iterator[Conversation], failures: list[Exception]) -> Iterator[Conversation]:
+    """Yield conversations as long as they can be read, and keep what ended that: those before it are judged first."""
+    try:
+        yield from conversations
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is raised in its turn
+        failures.append(error)
 
 
 def _category_sets(scores: Sequence[float] | None, coverage: Coverage) -> CategorySets | None:
