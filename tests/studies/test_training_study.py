@@ -19,7 +19,8 @@ from demur.model.settings import TrainingSettings
 from demur.model.targets import Example
 from demur.model.validation import held_out_logits
 from demur.model.weights import Manifest
-from demur.studies.held_out import held_out_kinds
+from demur.studies import held_out
+from demur.studies.held_out import held_out_kinds, held_out_probabilities
 from demur.studies.lesson import Lesson
 from demur.studies.recipe import Balance, Recipe, Source
 from demur.studies.training import Partition, partition, prompt_key, train, train_recipe
@@ -165,6 +166,15 @@ def test_held_out_probabilities_are_the_analyzers_own(
         expected = sorted(verdict.refusal_probability for verdict in analyzer.label(conversations))
         assert len(expected) >= 2
         np.testing.assert_allclose(held_out[side], expected, atol=1e-4)
+
+
+def test_held_out_probabilities_are_rounded_down(loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies .00004 below the threshold is counted below it, as in use: .4999, not .5000."""
+    odds = np.log(np.array([0.49996, 0.5000001, 0.99996]) / (1 - np.array([0.49996, 0.5000001, 0.99996])))
+    monkeypatch.setattr(held_out, "held_out_logits", lambda *_, **__: (odds, odds, odds))
+    rows = [Example("a", "a", 1.0)] * 3
+    found = held_out_probabilities(loaded_weights.network, rows, tokenizer=loaded_weights.tokenizer)
+    assert found == {"refusal": [0.4999, 0.5, 0.9999], "compliance": []}
 
 
 def test_held_out_kinds_are_the_analyzers_own(
