@@ -81,9 +81,9 @@ class Policy(StrEnum):
         """Tell whether an outcome counts as a refusal."""
         return outcome == "full" or (outcome == "partial" and self is not Policy.strict)
 
-    def thresholds(self, fitted: Thresholds) -> Thresholds:
+    def thresholds(self, usual: Thresholds) -> Thresholds:
         """Return where probabilities become decisions under the policy, from where they do under `standard`."""
-        return replace(fitted, refusal=fitted.refusal / 2) if self is Policy.broad else fitted
+        return replace(usual, refusal=usual.refusal / 2) if self is Policy.broad else usual
 
     @property
     def not_corrected(self) -> str | None:

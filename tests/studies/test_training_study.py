@@ -153,6 +153,7 @@ def test_the_manifest_tells_how_the_weights_were_made(
     rows = manifest.training["rows"]
     assert sum(rows["training"].values()) + rows["tuning"] + rows["measuring"] == 64
     assert rows["tuning"] == manifest.calibration["n_rows"]
+    assert manifest.thresholds["refusal"] == 0.5
 
 
 def test_held_out_probabilities_are_the_analyzers_own(

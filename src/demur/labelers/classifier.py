@@ -74,7 +74,7 @@ class Analyzer:
 
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
-            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
+            thresholds: Where probabilities become decisions; None for those of the weights, under the policy.
             engine: What runs the network; None for torch in fp32.
             first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
                 say which.
@@ -121,7 +121,7 @@ class Analyzer:
             weights: A folder that `demur train` wrote.
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
-            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
+            thresholds: Where probabilities become decisions; None for those of the weights, under the policy.
             evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.

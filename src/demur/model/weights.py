@@ -43,7 +43,8 @@ class Manifest(BaseModel):
         categories: Keys of the head's labels, in order.
         low_rank_scale: Factor s of the low-rank updates, W + s · B A.
         max_tokens: Window that was trained with.
-        thresholds: Fitted decision thresholds, by the names in `Thresholds`.
+        thresholds: Where probabilities become decisions, by the names in `Thresholds`: for `refusal` always 0.5; for
+            `partial` and `further` as fitted on held-out rows, where these are enough.
         calibration: What was fitted on held-out rows and folded into the heads, for the record.
         held_out: Gate probabilities of rows that were neither trained nor calibrated on, by true label: `refusal`,
             `compliance`.
@@ -123,7 +124,7 @@ class Weights:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Return the fitted decision thresholds."""
+        """Return where probabilities become decisions, as the manifest has it."""
         return Thresholds(**self.manifest.thresholds)
 
     @classmethod

@@ -107,7 +107,7 @@ def held_out_kinds(network: RefusalNetwork, rows: Sequence[Example], *, tokenize
 
 def _rounded_down(probability: float, n_digits: int) -> float:
     """Round so that what lies below a threshold stays below it, and a set of kinds keeps the score that set it."""
-    scale = 10**n_digits
+    scale = 10.0**n_digits
     return math.floor(float(probability) * scale) / scale
 
 
