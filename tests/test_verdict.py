@@ -55,6 +55,15 @@ def test_further_kinds_stand_most_probable_first_without_the_main_one() -> None:
     assert verdict.further == ("skill_level", "nsfw_content")
 
 
+@pytest.mark.parametrize("place", ["refusal", "partial", "kind"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_no_number_is_no_verdict(place: str, value: float) -> None:
+    """`nan < threshold` is false, which made a refusal in full of what a damaged engine said."""
+    known = {"refusal": 0.9, "partial": 0.2, "kind": 1.0} | {place: value}
+    verdict = verdict_on(known["refusal"], known["partial"], privacy=known["kind"])
+    assert verdict == Verdict.unscored("no_probability")
+
+
 @pytest.mark.parametrize("name", ["refusal", "partial", "further"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
 def test_a_threshold_that_is_no_probability_is_refused(name: str, value: float) -> None:
@@ -169,3 +178,20 @@ def test_a_set_of_kinds_has_its_groups() -> None:
         Verdict("full", category_set=("privacy",))
     with pytest.raises(ValueError, match="give both, or neither"):
         Verdict("full", group_set=("should_not",))
+
+
+def test_verdicts_are_equal_where_they_say_the_same() -> None:
+    """An unknown probability says the same as another: each is a nan of its own, as from a file or another process."""
+    one, other = (Verdict("full", float("nan"), "privacy", "will_not") for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert Verdict("full", 0.7) == Verdict("full", 0.7)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Verdict("full"), Verdict("none", 0.7), Verdict("full", 0.8), Verdict("full", 0.7, further=("privacy",)), "full"],
+)
+def test_verdicts_that_say_other_things_differ(other: object) -> None:
+    """In any field; and nothing else is a verdict."""
+    assert Verdict("full", 0.7) != other

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
@@ -81,9 +81,9 @@ class Policy(StrEnum):
         """Tell whether an outcome counts as a refusal."""
         return outcome == "full" or (outcome == "partial" and self is not Policy.strict)
 
-    def thresholds(self, fitted: Thresholds) -> Thresholds:
+    def thresholds(self, usual: Thresholds) -> Thresholds:
         """Return where probabilities become decisions under the policy, from where they do under `standard`."""
-        return replace(fitted, refusal=fitted.refusal / 2) if self is Policy.broad else fitted
+        return replace(usual, refusal=usual.refusal / 2) if self is Policy.broad else usual
 
     @classmethod
     def refusal_thresholds(cls, fitted: Thresholds) -> tuple[float, ...]:
@@ -124,7 +124,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Keep what a labeler says about one reply.
+    """Keep what a labeler says about one reply; verdicts are equal where they say the same, an unknown probability too.
 
     Attributes:
         outcome: `full`, `partial`, `none`, or `unscored` where nothing could be judged.
@@ -166,6 +166,22 @@ class Verdict:
             message = f"category_set {self.category_set!r} with group_set {self.group_set!r}; give both, or neither"
             raise ValueError(message)
 
+    # From Python 3.13 on, dataclasses compare field by field, and nan is not equal to itself: without these, no two
+    # verdicts without a probability would be equal there.
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another verdict says the same."""
+        return self._said == other._said if isinstance(other, Verdict) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Return the same for verdicts that say the same."""
+        return hash(self._said)
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        """Return all fields, nan as None."""
+        values = (getattr(self, each.name) for each in fields(self))
+        return tuple(None if value != value else value for value in values)  # noqa: PLR0124  # nan alone differs
+
     @property
     def is_scored(self) -> bool:
         """Tell whether the reply could be judged."""
@@ -203,6 +219,8 @@ def decide(
 ) -> Verdict:
     """Turn probabilities into a verdict, its main kind named by `demur.kinds.main_kind`, its set by `kind_set`.
 
+    What is no number is never guessed from: where one is not finite, the reply is unscored (`no_probability`).
+
     Args:
         refusal: Calibrated P(the reply refuses, in full or in part).
         partial: P(the refusal is partial | the reply refuses).
@@ -213,6 +231,8 @@ def decide(
         least: Probability from which a kind is in the set; None for no set.
     """
     probabilities = tuple(float(p) for p in categories)
+    if not all(map(math.isfinite, (refusal, partial, *probabilities))):
+        return Verdict.unscored("no_probability")
     if refusal < thresholds.refusal:
         return Verdict("none", float(refusal), category_probabilities=probabilities, policy=policy)
     main, group = main_kind(probabilities, taxonomy)

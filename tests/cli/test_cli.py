@@ -443,6 +443,29 @@ def test_files_and_a_recipe_are_not_mixed(demur: Demur, tmp_path: Path, words: t
     assert expected in " ".join(errors.replace("│", " ").split())
 
 
+@pytest.mark.parametrize("is_recipe", [True, False], ids=["recipe", "files"])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--seed -1", "'--seed': Input should be greater than or equal to 0"),
+        ("--learning-rate nan", "'--learning-rate': Input should be greater than or equal to 0"),
+        ("--learning-rate 0", "training settings: learning_rate: met 0.0; Input should be greater than 0"),
+        ("--learning-rate inf", "training settings: learning_rate: met inf; Input should be a finite number"),
+    ],
+)
+def test_options_out_of_range_are_refused_as_settings_of_a_recipe_are(
+    demur: Demur, labelled_file: Path, tmp_path: Path, words: str, expected: str, *, is_recipe: bool
+) -> None:
+    """Before anything is read or written."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"name: mine\nsources: [{{path: {labelled_file}}}]\n", encoding="utf-8")
+    source = ("--recipe", recipe) if is_recipe else (labelled_file,)
+    code, _, errors = demur("train", *source, "--out", tmp_path / "weights", *words.split())
+    assert code in (1, 2)
+    assert expected in " ".join(errors.replace("│", " ").split())
+    assert not (tmp_path / "weights").exists()
+
+
 def test_a_misspelt_recipe_is_answered_clearly(demur: Demur, tmp_path: Path) -> None:
     """The error names file and field."""
     recipe = tmp_path / "mine.yaml"

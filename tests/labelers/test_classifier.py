@@ -134,6 +134,15 @@ def test_a_string_without_a_reply_is_an_error(analyzer: Analyzer) -> None:
         one(analyzer, "<|user|>Hello?")
 
 
+@pytest.mark.parametrize("n_before", [1, 512, 700])
+def test_what_can_be_read_before_an_error_is_judged(analyzer: Analyzer, n_before: int) -> None:
+    """In windows of 512: one that is not full, one that is tokenised already, and both."""
+    verdicts: list[Verdict] = []
+    with pytest.raises(RowError, match="no assistant turn"):
+        verdicts.extend(analyzer.label([*[REFUSAL] * n_before, "<|user|>Hello?", REFUSAL]))
+    assert [verdict.outcome for verdict in verdicts] == [one(analyzer, REFUSAL).outcome] * n_before
+
+
 @pytest.mark.parametrize("reply", ["", " ", "\n\t ", "\u3000", "<think>I should say no.</think>"])
 def test_an_empty_reply_is_unscored(analyzer: Analyzer, reply: str) -> None:
     """Nothing, white space of any kind, and thinking that was never followed by an answer."""

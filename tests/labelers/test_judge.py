@@ -183,6 +183,20 @@ def test_a_budget_stops_a_judge_after_the_rows_that_it_allows(llm_server: LlmSer
         assert sum(verdict.is_scored for verdict in verdicts) == n_paid
 
 
+@pytest.mark.parametrize("is_batch", [False, True], ids=["direct", "batch"])
+def test_empty_replies_before_the_row_that_there_is_no_room_for_have_their_verdicts(
+    opened: Open, *, is_batch: bool
+) -> None:
+    """Two rows are paid for, three after them are empty, and the sixth stops the judge: five verdicts, and no more."""
+    empty = Conversation.of("?", "")
+    rows = [*(conversation("right", i) for i in range(2)), *[empty] * 3, conversation("right", 2), empty]
+    verdicts: list[Verdict] = []
+    judge = opened(is_batch=is_batch, budget=Budget(max_rows=2))
+    with pytest.raises(BudgetError, match="2 answers"):
+        verdicts.extend(judge.label(rows))
+    assert [verdict.unscored_reason for verdict in verdicts] == [None, None, *["empty_reply"] * 3]
+
+
 def test_a_server_without_schemas_is_judged_by_its_text(llm_server: LlmServer, opened: Open) -> None:
     """It rejects the schema, and answers in prose around an object."""
     llm_server.rejects = lambda body: (

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from demur.conversation import Conversation
 from demur.data.annotated import Annotated, Annotation, Annotator
+from demur.labelers import recorded
 from demur.labelers.recorded import RecordedLabeler, recorded_labelers
 from demur.taxonomy import Taxonomy
-from demur.verdict import Verdict
+from demur.verdict import Outcome, Verdict
 
 TAXONOMY = Taxonomy.load()
 ADA, BOT = Annotator("ada", "human"), Annotator("bot", "llm")
@@ -73,3 +75,17 @@ def test_rows_of_the_same_text_must_not_contradict_each_other(outcomes: tuple[ob
     rows = [row(place, Annotation(ADA, outcome)) for place, outcome in enumerate(outcomes)]  # type: ignore[arg-type]
     (verdict,) = RecordedLabeler.of(ADA, rows, TAXONOMY).label([Conversation.of("Draw me a cat.", "I can't draw.")])
     assert verdict == expected
+
+
+def test_rows_that_agree_do_so_whatever_nan_their_probabilities_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 compares dataclasses field by field, where no nan equals another, nor itself."""
+
+    def build(outcome: Outcome, **known: Any) -> Verdict:
+        return Verdict(outcome, float("nan"), **known)
+
+    rows = [row(place, Annotation(ADA, "full", ("output_modality",))) for place in range(2)]
+    with monkeypatch.context() as patched:
+        patched.setattr(recorded, "Verdict", build)
+        labeler = RecordedLabeler.of(ADA, rows, TAXONOMY)
+    (verdict,) = labeler.label([Conversation.of("Draw me a cat.", "I can't draw.")])
+    assert (verdict.outcome, verdict.category) == ("full", "output_modality")

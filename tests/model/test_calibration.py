@@ -69,12 +69,39 @@ def test_temperature_is_recovered() -> None:
     assert fit_temperature(logits, truth) == pytest.approx(2.5, abs=0.1)
 
 
+def test_separable_rows_keep_a_temperature_that_they_bear_out() -> None:
+    """40 rows of four classes without an error, each logit 8 above the others: P = 41/42 at 8 / T = ln(41 · 3)."""
+    truth = np.arange(40) % 4
+    found = fit_temperature(8 * np.eye(4)[truth], truth)
+    assert found == pytest.approx(8 / math.log(41 * 3), abs=1e-3)
+
+
 def test_temperature_stays_between_a_fifth_and_five() -> None:
-    """Flawless logits would sharpen for ever, and useless ones flatten for ever."""
+    """Logits that hardly differ would be sharpened to ln 123 of difference, and useless ones flatten for ever."""
     truth = np.arange(40) % 4
     perfect = np.eye(4)[truth]
-    assert fit_temperature(perfect, truth) == pytest.approx(0.2, abs=1e-3)
+    assert fit_temperature(perfect / 10, truth) == pytest.approx(0.2, abs=1e-3)
     assert fit_temperature(perfect * 20, (truth + 1) % 4) == pytest.approx(5.0, abs=1e-2)
+
+
+def test_smoothing_hardly_moves_the_temperature_of_rows_with_errors() -> None:
+    """378 rows, 18 % of them on the wrong side: far less than the standard error of the temperature, 10 %."""
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=378) * 4
+    logits = np.stack([np.zeros_like(z), z], axis=1)
+    truth = (rng.random(378) < expit(z / 1.5)).astype(np.int64)
+
+    def loss(temperature: float) -> float:
+        return float(np.logaddexp(0, -(2 * truth - 1) * z / temperature).mean())
+
+    plain = min(np.arange(1.0, 2.5, 0.001), key=loss)
+    assert 1 < fit_temperature(logits, truth) / plain < 1.03
+
+
+def test_temperature_of_one_class_is_one() -> None:
+    """However sure the logits are: nothing says how sure they would be of another."""
+    logits = np.stack([np.zeros(100), np.linspace(-1, 5, 100)], axis=1)
+    assert fit_temperature(logits, np.ones(100, dtype=np.int64)) == 1.0
 
 
 def test_temperature_of_too_few_rows_is_one() -> None:

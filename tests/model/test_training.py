@@ -198,6 +198,23 @@ def test_a_bare_reply_teaches_no_kind(taxonomy: Taxonomy) -> None:
     assert loss_of(even_logits(1), [row], taxonomy, is_bare=True) == pytest.approx(math.log(2), rel=1e-6)
 
 
+# Settings ------------------------------------------------------------------------------------------------------------
+
+
+def test_settings_are_changed_field_by_field() -> None:
+    """What is not given stays."""
+    assert SETTINGS.changed(seed=3, rank=0) == replace(SETTINGS, seed=3, rank=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seed", -1), ("learning_rate", 0.0), ("epochs", 0), ("max_tokens", 10**6), ("sead", 1)]
+)
+def test_settings_that_cannot_be_meant_are_refused_by_name(name: str, value: float) -> None:
+    """As in a recipe; numpy would say of the first that it expects a non-negative integer."""
+    with pytest.raises(TrainingError, match=rf"training settings: {name}: (met {value};|unknown field)"):
+        SETTINGS.changed(**{name: value})
+
+
 # Measuring -----------------------------------------------------------------------------------------------------------
 
 
@@ -400,3 +417,42 @@ def test_reduced_precision_trains_too(fresh: Callable[[], RefusalNetwork], train
     history = trained(network, settings=replace(SETTINGS, is_bf16=True, epochs=5, patience=5))
     assert history[-1].training_loss < history[0].training_loss
     assert {tensor.dtype for tensor in free_tensors(network).values()} == {torch.float32}
+
+
+def diverge(network: RefusalNetwork, *, at: int) -> Callable[[Step], None]:
+    """Return a callback that breaks a parameter after so many steps, as an overflow does."""
+
+    def on_step(step: Step) -> None:
+        if step.done == at:
+            with torch.no_grad():
+                network.partial.bias.fill_(math.nan)
+
+    return on_step
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [(2, r"held-out rows with logits that are no numbers at step 2 of 6"), (3, r"loss nan at step 4 of 6")],
+    ids=["before an epoch ends", "within an epoch"],
+)
+def test_a_training_that_diverges_says_so_and_keeps_the_checkpoint_before(
+    fresh: Callable[[], RefusalNetwork], trained: _Trainer, at: int, said: str
+) -> None:
+    """Checkpoints are due after steps 2, 4 and 6, epochs end there: what is no number is in none of them."""
+    whole = fresh()
+    trained(whole)
+    network = fresh()
+    with pytest.raises(TrainingError, match=f"training diverged: {said}; give a learning rate below 0.005"):
+        trained(network, on_step=diverge(network, at=at))
+    assert trained.checkpoint.exists() == (at > 2)
+    again = fresh()
+    trained(again)
+    assert all(torch.equal(tensor, free_tensors(whole)[name]) for name, tensor in free_tensors(again).items())
+
+
+def test_a_learning_rate_beyond_reason_ends_in_a_clear_error(
+    fresh: Callable[[], RefusalNetwork], trained: _Trainer
+) -> None:
+    """Parameters of 10³⁰ make products that 32 bits do not hold."""
+    with pytest.raises(TrainingError, match=r"diverged: .* at step \d+ of 6; give a learning rate below 1e\+30"):
+        trained(fresh(), settings=replace(SETTINGS, learning_rate=1e30))

@@ -264,6 +264,19 @@ def test_whole_layers_and_adapters_are_not_averaged(
         mean(tiny_weights, other(rank=0))
 
 
+def test_whole_layers_have_no_rank_to_keep(
+    mean: Callable[..., Manifest], other: Callable[..., Path], tmp_path: Path
+) -> None:
+    """They are averaged whole, and no manifest says otherwise."""
+    whole = other(rank=0)
+    with pytest.raises(
+        WeightsError, match=r"rank 4 is asked for, and .* whole layers \(rank 0\), .* leave the rank out"
+    ):
+        mean(whole, whole, rank=4)
+    assert not (tmp_path / "mean").exists()
+    assert mean(whole, whole).training["rank"] is None
+
+
 def test_what_is_asked_for_must_fit_the_weights(
     mean: Callable[..., Manifest], recipe: Recipe, tiny_weights: Path, wider_taxonomy: Taxonomy, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,14 @@ from demur.model.settings import TrainingSettings
 from demur.model.targets import Example
 from demur.model.validation import held_out_logits
 from demur.model.weights import Manifest
-from demur.studies.held_out import held_out_kinds
+from demur.studies import held_out
+from demur.studies.held_out import held_out_kinds, held_out_probabilities
 from demur.studies.lesson import Lesson
 from demur.studies.recipe import Balance, Recipe, Source
 from demur.studies.training import Partition, partition, prompt_key, train, train_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from demur.model.training import Step
     from demur.model.weights import Weights
@@ -171,6 +172,7 @@ def test_the_manifest_tells_how_the_weights_were_made(
     rows = manifest.training["rows"]
     assert sum(rows["training"].values()) + rows["tuning"] + rows["measuring"] == 64
     assert rows["tuning"] == manifest.calibration["n_rows"]
+    assert manifest.thresholds["refusal"] == 0.5
 
 
 def test_held_out_probabilities_are_the_analyzers_own(
@@ -184,6 +186,15 @@ def test_held_out_probabilities_are_the_analyzers_own(
         expected = sorted(verdict.refusal_probability for verdict in analyzer.label(conversations))
         assert len(expected) >= 2
         np.testing.assert_allclose(held_out[side], expected, atol=1e-4)
+
+
+def test_held_out_probabilities_are_rounded_down(loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies .00004 below the threshold is counted below it, as in use: .4999, not .5000."""
+    odds = np.log(np.array([0.49996, 0.5000001, 0.99996]) / (1 - np.array([0.49996, 0.5000001, 0.99996])))
+    monkeypatch.setattr(held_out, "held_out_logits", lambda *_, **__: (odds, odds, odds))
+    rows = [Example("a", "a", 1.0)] * 3
+    found = held_out_probabilities(loaded_weights.network, rows, tokenizer=loaded_weights.tokenizer)
+    assert found == {"refusal": [0.4999, 0.5, 0.9999], "compliance": []}
 
 
 def test_held_out_kinds_are_the_analyzers_own(
@@ -272,6 +283,16 @@ def test_whole_layers_can_be_trained(
     assert verdict.is_scored
 
 
+def test_weights_that_16_bits_do_not_hold_are_not_saved(
+    trained: Callable[..., Manifest], labelled_file: Path, tiny_settings: TrainingSettings, tmp_path: Path
+) -> None:
+    """After its one step, layers of some 10⁵ are beyond 65,504, and finite in 32 bits, where layer norms help."""
+    settings = replace(tiny_settings, epochs=1, batch_size=32, rank=0, learning_rate=1e5)
+    with pytest.raises(TrainingError, match=r"training diverged: encoder\..* no numbers in 16 bits"):
+        trained([labelled_file], tmp_path / "out", settings=settings)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.pt"]
+
+
 @pytest.mark.parametrize("verdict", ["full", "none"])
 def test_rows_of_one_side_alone_train_no_gate(
     trained: Callable[..., Manifest], labelled_rows: list[dict[str, Any]], tmp_path: Path, verdict: str
@@ -309,6 +330,27 @@ def test_a_place_that_cannot_be_written_to_is_found_before_training(
     with pytest.raises(OutputError, match="cannot write to"):
         trained([labelled_file], tmp_path / "file", on_step=steps.append)
     assert steps == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder here that nobody can write to")
+def test_a_folder_that_is_there_and_cannot_be_written_to_is_found_before_training(
+    trained: Callable[..., Manifest], labelled_file: Path
+) -> None:
+    """To make it is no error, since it is there."""
+    steps: list[Step] = []
+    with pytest.raises(OutputError, match=r"cannot write to '/proc/self': .*; give a folder that can be written"):
+        trained([labelled_file], Path("/proc/self"), on_step=steps.append)
+    assert steps == []
+
+
+@pytest.mark.parametrize("name", ["checkpoint.part", "weights.safetensors.part", "manifest.json.part"])
+def test_what_cannot_be_written_later_is_named(
+    trained: Callable[..., Manifest], labelled_file: Path, tmp_path: Path, name: str
+) -> None:
+    """A folder lies where the file is to be: each library has an error of its own for it."""
+    (tmp_path / "out" / name).mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"cannot be written \(.*\); make room there"):
+        trained([labelled_file], tmp_path / "out")
 
 
 def test_a_missing_file_is_named(trained: Callable[..., Manifest], tmp_path: Path) -> None:

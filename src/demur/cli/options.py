@@ -85,7 +85,7 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         help="What counts as a refusal. strict: refusals in full. standard: in full or in part. broad: also safe "
-        "answers in place of what was asked, by a proxy: from half of the fitted threshold on, or from --threshold on.",
+        "answers in place of what was asked, by a proxy: half of the usual threshold, 0.25, or --threshold.",
     ),
 ]
 CoverageShare = Annotated[

@@ -57,7 +57,7 @@ def train(
         typer.Option(min=0, help="Rank of the adapters: 32, or the recipe's; 0 trains the encoder's layers whole."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of heads, order, dropout and held-out prompts: 42, or the recipe's.")
+        int | None, typer.Option(min=0, help="Seed of heads, order, dropout and held-out prompts: 42, or the recipe's.")
     ] = None,
 ) -> None:
     """Train a gate and a category head, and calibrate them on prompts held out from training."""
@@ -135,7 +135,7 @@ def _from_files(
     from demur.model.settings import TrainingSettings
     from demur.studies.training import train as train_files
 
-    settings = TrainingSettings(**given)
+    settings = TrainingSettings().changed(**given)
     return train_files(
         _expanded(files), out, settings=settings, avoid=_expanded(avoid), texts=_expanded(texts), **common
     ).training
@@ -150,7 +150,7 @@ def _from_recipe(
     from demur.studies.training import train_recipe
 
     loaded = Recipe.load(recipe)
-    loaded = replace(loaded, settings=replace(loaded.settings, **given))
+    loaded = replace(loaded, settings=loaded.settings.changed(**given))
     return train_recipe(loaded, out, folders=folders_for(recipe, data), **common).training
 
 

@@ -74,7 +74,7 @@ class Analyzer:
 
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
-            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
+            thresholds: Where probabilities become decisions; None for those of the weights, under the policy.
             engine: What runs the network; None for torch in fp32.
             first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
                 say which, and where the thresholds are not below all that the fit was for.
@@ -121,7 +121,7 @@ class Analyzer:
             weights: A folder that `demur train` wrote.
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
-            thresholds: Where probabilities become decisions; None for the fitted ones under the policy.
+            thresholds: Where probabilities become decisions; None for those of the weights, under the policy.
             evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
@@ -189,21 +189,25 @@ class Analyzer:
         tokens; thinking at the beginning of a reply is set apart. An empty reply is unscored, never guessed.
 
         Raises:
-            RowError: A plain string has role tokens, but no assistant turn.
+            RowError: A plain string has role tokens, but no assistant turn; the verdicts before it have been yielded.
             TypeError: A single conversation is given in place of several.
         """
         return self._verdicts(as_conversations(conversations))
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
+        failures: list[Exception] = []
+        readable = _until_failure(conversations, failures)
         # While a window is judged, the next one is tokenised: both let go of Python's lock.
         with ThreadPoolExecutor(1) as pool:
             ahead: Future[_Window] | None = None
-            while some := list(itertools.islice(conversations, _WINDOW)):
+            while some := list(itertools.islice(readable, _WINDOW)):
                 ready, ahead = ahead, pool.submit(self._tokenised, some)
                 if ready is not None:
                     yield from self._judge(ready.result())
             if ahead is not None:
                 yield from self._judge(ahead.result())
+        if failures:
+            raise failures[0]
 
     def _tokenised(self, conversations: Sequence[Conversation]) -> _Window:
         places = [place for place, conversation in enumerate(conversations) if conversation.reply.strip()]
@@ -247,6 +251,14 @@ class Analyzer:
 
 def _decided_by(weights: Weights, thresholds: Thresholds | None, policy: Policy) -> Thresholds:
     return policy.thresholds(weights.thresholds) if thresholds is None else thresholds
+
+
+def _until_failure(conversations: Iterator[Conversation], failures: list[Exception]) -> Iterator[Conversation]:
+    """Yield conversations as long as they can be read, and keep what ended that: those before it are judged first."""
+    try:
+        yield from conversations
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is raised in its turn
+        failures.append(error)
 
 
 def _category_sets(scores: Sequence[float] | None, coverage: Coverage) -> CategorySets | None:

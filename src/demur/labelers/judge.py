@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from demur.data.intake import as_conversations
+from demur.errors import BudgetError
 from demur.labelers.judge_answers import read_verdict
 from demur.labelers.judge_prompt import JudgePrompt, Variant
 from demur.llm.client import Client
@@ -143,10 +145,15 @@ class Judge:
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
         # Requests are read ahead of the replies to them: which conversations had none is remembered until their turn.
         blanks: deque[bool] = deque()
-        for reply in self.client.ask(self._requests(conversations, blanks), self._is_usable):
-            while blanks.popleft():
-                yield Verdict.unscored("empty_reply")
-            yield read_verdict(reply, self.taxonomy)
+        try:
+            for reply in self.client.ask(self._requests(conversations, blanks), self._is_usable):
+                while blanks.popleft():
+                    yield Verdict.unscored("empty_reply")
+                yield read_verdict(reply, self.taxonomy)
+        except BudgetError:
+            # Those right before the conversation that there is no room for cost nothing.
+            yield from (Verdict.unscored("empty_reply") for _ in itertools.takewhile(bool, blanks))
+            raise
         yield from (Verdict.unscored("empty_reply") for _ in blanks)
 
     def _requests(

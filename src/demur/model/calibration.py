@@ -48,18 +48,28 @@ def fit_platt(log_odds: NDArray[np.float64], is_positive: NDArray[np.bool_]) -> 
 
 
 def fit_temperature(logits: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
-    """Fit T of softmax(z / T) by maximum likelihood (Guo et al. 2017), between 0.2 and 5; 1 where too few rows are met.
+    """Fit T of softmax(z / T) by maximum likelihood (Guo et al. 2017), between 0.2 and 5.
+
+    The targets are smoothed as Platt (1999) does: (n + 1) / (n + 2) for the true class, the rest in equal parts for the
+    others. So rows that the logits part without an error, which would be sharpened for ever, keep a temperature; n
+    counts the rows of all classes, which share it.
 
     Args:
         logits: Uncalibrated z. *Shape:* `(n, n_classes)`.
         truth: Index of the true class. *Shape:* `(n,)`.
+
+    Returns:
+        The temperature; 1 where one class or too few rows are met.
     """
-    if len(truth) < _MIN_ROWS:
+    n, n_classes = logits.shape
+    if n < _MIN_ROWS or len(np.unique(truth)) == 1:
         return 1.0
+    target = np.full((n, n_classes), 1 / (n + 2) / (n_classes - 1))
+    target[np.arange(n), truth] = (n + 1) / (n + 2)
 
     def loss(log_temperature: float) -> float:
         scores = log_softmax(logits / np.exp(log_temperature), axis=1)
-        return float(-scores[np.arange(len(truth)), truth].mean())
+        return float(-(target * scores).sum(axis=1).mean())
 
     return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.2), np.log(5.0)), method="bounded").x))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from demur.errors import TrainingError
+from demur.errors import OutputError, TrainingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +56,23 @@ def run_identity(
 
 
 def write_checkpoint(path: Path, identity: dict[str, Any], content: dict[str, Any]) -> None:
-    """Write a checkpoint; whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a checkpoint; whole or not at all.
+
+    Raises:
+        OutputError: It cannot be written; the one before it is as it was.
+    """
     part = path.with_suffix(".part")
-    torch.save({**content, "identity": identity}, part)
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save({**content, "identity": identity}, part)
+        part.replace(path)
+    except (OSError, RuntimeError) as error:
+        # torch's writer has errors of its own for a folder that is not there and a disk that is full.
+        message = (
+            f"the checkpoint {path} cannot be written ({error}); make room there, or see to its folder, and give the "
+            "same command again"
+        )
+        raise OutputError(message) from error
 
 
 def read_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from demur.data.rendering import MAX_TOKENS, MIN_TOKENS
-from demur.documents import CLOSED
+from demur.documents import CLOSED, validate
+from demur.errors import TrainingError
 
 __all__ = ["TrainingSettings"]
 
@@ -73,3 +74,11 @@ class TrainingSettings:
     checkpoint_steps: _Count = 50
     seed: _Natural = 42
     is_bf16: _Flag = True
+
+    def changed(self, **given: Any) -> TrainingSettings:  # noqa: ANN401  # each field has its type
+        """Return the settings with some fields as given, held to what a recipe's are held to.
+
+        Raises:
+            TrainingError: A field is unknown or out of range; the message names it.
+        """
+        return validate(TrainingSettings, {**asdict(self), **given}, where="training settings", error=TrainingError)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -87,7 +88,8 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
         on_epoch: Called after each epoch.
 
     Raises:
-        TrainingError: There are fewer rows than one batch, or none held out, or the checkpoint is not of this run.
+        TrainingError: There are fewer rows than one batch, or none held out, or the checkpoint is not of this run; or
+            the training diverges, and the checkpoint before it is kept.
     """
     if len(training) < settings.batch_size:
         message = f"{len(training)} training rows are fewer than one batch of {settings.batch_size}; give more rows"
@@ -178,11 +180,25 @@ class _Run:
             logits = self.network(ids, mask)
         loss = self._loss(logits, [self.training[i] for i in batch], is_bare=is_bare)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        nn.utils.clip_grad_norm_(self._free, 1.0)
+        norm = nn.utils.clip_grad_norm_(self._free, 1.0)
+        self.state.step += 1
+        self._require_finite(loss=float(loss.detach()), gradient=float(norm))
         self._optimizer.step()
         self._optimizer.zero_grad()
-        self.state.step += 1
         self.state.losses.append(float(loss.detach()))
+
+    def _require_finite(self, **met: float) -> None:
+        """Stop before what is no number gets into the parameters, or into a checkpoint."""
+        for name, value in met.items():
+            if not math.isfinite(value):
+                self._stop_diverged(f"{name} {value}")
+
+    def _stop_diverged(self, what: str) -> NoReturn:
+        message = (
+            f"training diverged: {what} at step {self.state.step} of {self.total_steps}; give a learning rate below "
+            f"{self.settings.learning_rate:g}, and another folder or one without this run's checkpoint"
+        )
+        raise TrainingError(message)
 
     def _swapped(self, ids: list[int]) -> list[int]:
         return [self._apostrophes.get(token, token) for token in ids]
@@ -207,7 +223,10 @@ class _Run:
 
     def validate(self) -> Validation:
         """Measure the epoch, and keep its parameters if it is the best so far."""
-        gate, _, kinds = held_out_logits(self.network, self.held_out, tokenizer=self.tokenizer)
+        logits = held_out_logits(self.network, self.held_out, tokenizer=self.tokenizer)
+        if not all(np.isfinite(each).all() for each in logits):
+            self._stop_diverged("held-out rows with logits that are no numbers")
+        gate, _, kinds = logits
         losses = self.state.losses[-self.steps_per_epoch :]
         epoch = self.state.step // self.steps_per_epoch
         measured = gate_f1(gate, self.held_out), kind_accuracy(kinds, self.held_out)

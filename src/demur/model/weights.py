@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from demur.errors import WeightsError
+from demur.errors import OutputError, WeightsError
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.first_look import FirstLook  # noqa: TC001  # pydantic reads the annotation
 from demur.verdict import Thresholds
@@ -43,7 +43,8 @@ class Manifest(BaseModel):
         categories: Keys of the head's labels, in order.
         low_rank_scale: Factor s of the low-rank updates, W + s · B A.
         max_tokens: Window that was trained with.
-        thresholds: Fitted decision thresholds, by the names in `Thresholds`.
+        thresholds: Where probabilities become decisions, by the names in `Thresholds`: for `refusal` always 0.5; for
+            `partial` and `further` as fitted on held-out rows, where these are enough.
         calibration: What was fitted on held-out rows and folded into the heads, for the record.
         held_out: Gate probabilities of rows that were neither trained nor calibrated on, by true label: `refusal`,
             `compliance`.
@@ -129,7 +130,7 @@ class Weights:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Return the fitted decision thresholds."""
+        """Return where probabilities become decisions, as the manifest has it."""
         return Thresholds(**self.manifest.thresholds)
 
     @classmethod
@@ -163,15 +164,24 @@ def shipped_weights() -> Path:
 
 
 def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -> None:
-    """Write a weights folder; the manifest last, so that a folder with a manifest is whole."""
+    """Write a weights folder; the manifest last, so that a folder with a manifest is whole.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / f"{_TENSORS}.part")
-    (folder / f"{_TENSORS}.part").replace(folder / _TENSORS)
-    whole = manifest.model_copy(update={"tensors_sha256": sha256_of(folder / _TENSORS)})
-    (folder / f"{_MANIFEST}.part").write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, folder / f"{_TENSORS}.part")
+        (folder / f"{_TENSORS}.part").replace(folder / _TENSORS)
+        whole = manifest.model_copy(update={"tensors_sha256": sha256_of(folder / _TENSORS)})
+        (folder / f"{_MANIFEST}.part").write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
+    except (OSError, SafetensorError) as error:
+        message = f"the weights in {str(folder)!r} cannot be written ({error}); make room there, or give another folder"
+        raise OutputError(message) from error
 
 
 def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:

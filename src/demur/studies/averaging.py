@@ -71,6 +71,12 @@ def average(
     found = encoder_of(manifests[0], encoder, folders[0])
     trainings = [_trained(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True)]
     _require_one_form(folders, trainings)
+    if rank is not None and not is_low_rank(trainings[0]):
+        message = (
+            f"rank {rank} is asked for, and {str(folders[0])!r} holds whole layers (rank 0), which have none to "
+            "keep; leave the rank out"
+        )
+        raise WeightsError(message)
     tensors = averaged(trainings, [manifest.low_rank_scale for manifest in manifests])
     if rank is not None:
         tensors = reduced(tensors, rank)

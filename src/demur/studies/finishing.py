@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from demur.errors import OutputError, WeightsError
+from demur.errors import OutputError, TrainingError, WeightsError
 from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork
 from demur.model.weights import Manifest, save_weights
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["finished", "prepare"]
 
+_PROBE_BYTES = 4_096
+
 
 def prepare(out: Path) -> None:
     """Make the folder that weights are to be written to.
 
     Raises:
-        OutputError: It cannot be made, or holds finished weights.
+        OutputError: It cannot be made or written to, or holds finished weights.
     """
     # Before the first step, since the first checkpoint may be an hour away.
     if (out / "manifest.json").exists():
@@ -39,6 +42,9 @@ def prepare(out: Path) -> None:
         raise OutputError(message)
     try:
         out.mkdir(parents=True, exist_ok=True)
+        # A folder that is there may still be another's, or on a disk that is full or mounted to be read.
+        with tempfile.TemporaryFile(dir=out) as probe:
+            probe.write(bytes(_PROBE_BYTES))
     except OSError as error:
         message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
         raise OutputError(message) from error
@@ -72,8 +78,11 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         kept: Manifest whose calibration and thresholds are still those of the tensors; fitted anew where None.
 
     Raises:
+        TrainingError: A tensor holds what is no number in the 16 bits that weights are kept in.
         WeightsError: The tensors do not fit the encoder.
+        OutputError: The folder cannot be written to.
     """
+    _require_finite(tensors)
     tokenizer, max_tokens = encoder.tokenizer(), lesson.recipe.settings.window
     merged = _merged(tensors, encoder, taxonomy, low_rank_scale)
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
@@ -95,6 +104,16 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)
     return Manifest.load(out)
+
+
+def _require_finite(tensors: Mapping[str, Tensor]) -> None:
+    broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    if broken:
+        message = (
+            f"training diverged: {broken[0]} and {len(broken) - 1} other tensors hold values that are no numbers in 16 "
+            "bits; train again with a lower learning rate, into another folder"
+        )
+        raise TrainingError(message)
 
 
 def _merged(tensors: dict[str, Tensor], encoder: Encoder, taxonomy: Taxonomy, scale: float) -> RefusalNetwork:

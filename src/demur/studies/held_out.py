@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["calibrate", "first_look", "held_out_kinds", "held_out_probabilities", "thresholds"]
 
+_GATE_DIGITS = 4
 _KIND_DIGITS = 6
 
 
@@ -87,7 +88,7 @@ def held_out_probabilities(
     found: dict[str, list[float]] = {"refusal": [], "compliance": []}
     for row, probability in zip(rows, expit(log_odds), strict=True):
         side = "refusal" if row.refusal > 0.5 else "compliance"  # noqa: PLR2004  # as above
-        found[side].append(round(float(probability), 4))
+        found[side].append(_rounded_down(probability, _GATE_DIGITS))
     return {side: sorted(values) for side, values in found.items()}
 
 
@@ -101,9 +102,13 @@ def held_out_kinds(network: RefusalNetwork, rows: Sequence[Example], *, tokenize
         return []
     probabilities = softmax(held_out_logits(network, known, tokenizer=tokenizer)[2], axis=1)
     truth = [int(np.argmax(row.kinds or ())) for row in known]
-    # Down, not to the nearest: a set takes in kinds from a score on, and must not lose the very one that set it.
-    scale = 10**_KIND_DIGITS
-    return sorted(math.floor(float(p) * scale) / scale for p in probabilities[np.arange(len(known)), truth])
+    return sorted(_rounded_down(p, _KIND_DIGITS) for p in probabilities[np.arange(len(known)), truth])
+
+
+def _rounded_down(probability: float, n_digits: int) -> float:
+    """Round so that what lies below a threshold stays below it, and a set of kinds keeps the score that set it."""
+    scale = 10.0**n_digits
+    return math.floor(float(probability) * scale) / scale
 
 
 def _has_one_main_kind(target: Sequence[float]) -> bool:

@@ -87,14 +87,44 @@ def test_a_build_that_fails_leaves_nothing(own_cache: Path) -> None:
     assert list(own_cache.iterdir()) == []
 
 
+def aged(path: Path, *, hours: int) -> Path:
+    """Make a folder with a file in it, both written so long ago."""
+    path.mkdir(parents=True)
+    (path / "file").write_text("precious", encoding="utf-8")
+    then = time.time() - 3600 * hours
+    for each in (path / "file", path):
+        os.utime(each, (then, then))
+    return path
+
+
 def test_what_killed_builds_left_is_removed_after_a_day(own_cache: Path) -> None:
     """What was written an hour ago may be under way."""
-    for name, hours in ((".thing-old", 25), (".thing-new", 1)):
-        (own_cache / name).mkdir(parents=True)
-        then = time.time() - 3600 * hours
-        os.utime(own_cache / name, (then, then))
+    made: list[Path] = []
+
+    def killed(folder: Path) -> dict[str, object]:
+        made.append(folder)
+        message = "killed"
+        raise RuntimeError(message)
+
+    for kind in ("onnx", "torch-fp32-cpu"):
+        with pytest.raises(RuntimeError, match="killed"):
+            build(f"{kind}-{digest({})}", killed)
+    old, other = made
+    aged(old, hours=25)
+    aged(other, hours=25)
+    new = aged(old.with_name(f"{old.name[:-8]}abcd_123"), hours=1)
     build("other", write_model)
-    assert {path.name for path in own_cache.iterdir()} == {".thing-new", "other"}
+    assert {path.name for path in own_cache.iterdir()} == {new.name, "other"}
+
+
+@pytest.mark.parametrize(
+    "name", [".git", ".ssh", ".config", ".onnx-0123-abcd_123", f".onnx-{'0' * 16}-abcd_123.bak", f"onnx-{'0' * 16}"]
+)
+def test_what_others_keep_in_the_folder_is_left_alone(own_cache: Path, name: str) -> None:
+    """`DEMUR_ENGINES` may name a home folder or a repository, and finished builds are kept."""
+    foreign = aged(own_cache / name, hours=1000)
+    build(f"onnx-{digest({})}", write_model)
+    assert (foreign / "file").read_text(encoding="utf-8") == "precious"
 
 
 def test_a_damaged_build_is_none(own_cache: Path) -> None:

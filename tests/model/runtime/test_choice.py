@@ -179,6 +179,18 @@ def test_a_damaged_build_is_named_with_what_repairs_it(shelf: Shelf, loaded_weig
         shelf.opens("onnx", loaded_weights)
 
 
+def test_auto_goes_on_where_the_fastest_is_damaged(shelf: Shelf, loaded_weights: Weights) -> None:
+    """To the next, and to torch in the end; what is wrong is said each time."""
+    shelf.holds("openvino", 4)
+    shelf.holds("onnx", 2)
+    shelf.damage("openvino")
+    assert shelf.opens("auto", loaded_weights) == "onnx-int8"
+    assert "engine 'openvino-int8' cannot be opened: no model.onnx; remove '.' to build it anew" in shelf.lines
+    shelf.damage("onnx")
+    assert shelf.opens("auto", loaded_weights).startswith("torch-fp32")
+    assert shelf.lines[-1].endswith("(openvino-int8: cannot be opened; onnx-int8: cannot be opened)")
+
+
 def test_torch_is_opened_without_looking_for_others(shelf: Shelf, loaded_weights: Weights) -> None:
     """It is what the others are held to."""
     assert shelf.opens("torch", loaded_weights) == TorchEngine(loaded_weights.network).name

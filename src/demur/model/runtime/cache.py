@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -24,6 +25,8 @@ __all__ = ["build", "cache_folder", "cached", "digest"]
 _MANIFEST = "engine.json"
 _DIGEST = 16
 _SECONDS_A_DAY = 86_400
+# What `build` calls the folder that it builds in: a kind, a digest, and the eight letters that `mkdtemp` draws.
+_UNFINISHED = re.compile(r"\.[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{16}-[a-z0-9_]{8}")
 
 
 def cache_folder() -> Path:
@@ -54,7 +57,7 @@ def build(name: str, make: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict
     Two processes may build the same at once: the first to finish puts its folder in place, and the other takes that.
 
     Args:
-        name: Of the folder.
+        name: Of the folder: a kind and a digest; what a build of another name leaves when killed is never removed.
         make: Writes its files into the folder given, and returns the manifest.
 
     Raises:
@@ -80,7 +83,10 @@ def build(name: str, make: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict
 
 def _sweep(folder: Path) -> None:
     """Remove what builds that were killed have left; none takes a day."""
+    # The user names the folder, and may name one that holds a .git or .ssh.
     for left in folder.glob(".*"):
+        if _UNFINISHED.fullmatch(left.name) is None:
+            continue
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _SECONDS_A_DAY:
                 shutil.rmtree(left)

@@ -80,9 +80,11 @@ def _fastest(
             continue
         if known is not None:
             found.append(known)
-    fitting = [known for known in found if known.is_held and known.speedup > 1]
-    if fitting:
-        return _opened(max(fitting, key=lambda known: known.speedup), weights, n_threads, thresholds, say)
+    for known in sorted(filter(_is_worth, found), key=lambda known: -known.speedup):
+        try:
+            return _opened(known, weights, n_threads, thresholds, say)
+        except EngineError as error:
+            say(str(error))
     engine = TorchEngine(weights.network, n_threads=n_threads)
     why = _why_torch(found, is_any_installed=bool(makers), is_short=is_short)
     say(f"engine: {engine.name} ({why})" if why else f"engine: {engine.name}")
@@ -104,7 +106,17 @@ def _why_torch(found: Sequence[Built], *, is_any_installed: bool, is_short: bool
         return "no other is installed"
     if is_short and not found:
         return f"no other is built for less than {FEW_TEXTS:,} rows"
-    return "; ".join(f"{known.name}: {'no faster' if known.is_held else known.parity}" for known in found)
+    return "; ".join(f"{known.name}: {_why_not(known)}" for known in found)
+
+
+def _why_not(known: Built) -> str:
+    if _is_worth(known):
+        return "cannot be opened"
+    return "no faster" if known.is_held else str(known.parity)
+
+
+def _is_worth(known: Built) -> bool:
+    return known.is_held and known.speedup > 1
 
 
 def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[[str], None]) -> Built:
