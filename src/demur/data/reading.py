@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["read_conversations"]
 
 _LOG = logging.getLogger(__name__)
+# Of a source, and of each of its files, of which so many rows fit no layout, none of the others is expected to.
+_HOPELESS_ROWS = 100
 
 
 def read_conversations(
@@ -33,9 +35,9 @@ def read_conversations(
 ) -> Iterator[Conversation | BrokenRow]:
     """Yield the conversations of a source in order; a row that gives none arrives as a `BrokenRow`.
 
-    A row that does not fit its file's layout is read in its own, if it has one. A file after the first whose rows fit
-    no layout gives broken rows with the reason `unknown_layout`; one among others that is a single JSON object, a
-    setting rather than data, is left out with a warning.
+    A row that does not fit its file's layout is read in its own, if it has one. Rows that fit no layout are broken, with
+    the reason `unknown_layout`, wherever they stand; a file among others that is a single JSON object, a setting rather
+    than data, is left out with a warning.
 
     Args:
         source: What to read.
@@ -46,7 +48,8 @@ def read_conversations(
         on_layout: Told each file and the layout that it is read in, before its first conversation.
 
     Raises:
-        LayoutError: There is no layout of that name, or the first row that can be read fits none.
+        LayoutError: There is no layout of that name; or no row fits one, neither among the first hundred nor among the
+            first hundred of another file.
         SourceError: The source cannot be read.
         ValueError: `turns` is neither `last` nor `all`.
     """
@@ -64,8 +67,36 @@ class _Reading:
     on_layout: Callable[[str, Layout], None] | None
     file: str | None = field(default=None, init=False)
     layout: Layout | None = field(default=None, init=False)
+    misfit: LayoutError | None = field(default=None, init=False)
 
     def conversations(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
+        items = self._items(source, turns, limit)
+        yield from self._beginning(items, source)
+        yield from items
+
+    def _beginning(self, items: Iterator[Conversation | BrokenRow], source: Source) -> list[Conversation | BrokenRow]:
+        """Hold back what comes before the first layout: where none ever comes, it is one error and no broken rows."""
+        held = []
+        for item in items:
+            held.append(item)
+            if self.layout is not None:
+                return held
+            if len(held) >= _HOPELESS_ROWS and self.misfit is not None:
+                if any(self._fits(row) for row in source.heads(_HOPELESS_ROWS)):
+                    return held
+                raise self.misfit
+        if self.misfit is not None:
+            raise self.misfit
+        return held
+
+    def _fits(self, row: Row) -> bool:
+        try:
+            self._found(row.fields)
+        except LayoutError:
+            return False
+        return True
+
+    def _items(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
         for row in source.rows(limit=limit, is_row=self._is_row):
             if isinstance(row, BrokenRow):
                 yield row
@@ -93,9 +124,8 @@ class _Reading:
         try:
             layout = self._found(row.fields)
         except LayoutError as error:
-            if self.layout is None:
-                message = f"{row.where}: {error}"
-                raise LayoutError(message) from error
+            if self.misfit is None:
+                self.misfit = LayoutError(f"{row.where}: {error}")
             raise RowError(str(error), where=row.where, reason="unknown_layout") from error
         self.file, self.layout = row.file, layout
         if self.on_layout is not None:
