@@ -56,6 +56,15 @@ def test_escaped_text_reads_as_it_was(text: str) -> None:
     assert content == text
 
 
+def test_a_reply_is_shown_with_its_place_as_text(taxonomy: Taxonomy, full_audit: Audit) -> None:
+    """A file may be called anything."""
+    talk = replace(Conversation.of("Q", "No."), file="<b>a*.jsonl", line=7)
+    verdict = Verdict("full", 0.99, "privacy", "should_not", tuple(1 / len(taxonomy) for _ in taxonomy))
+    found = replace(full_audit, tally=Tally.of([Judged(talk, verdict)], taxonomy, threshold=0.5))
+    assert "- \\<b\\>a\\*.jsonl\\:7 · refusal 0.99" in render_markdown(found)
+    assert "&lt;b&gt;a*.jsonl:7 · refusal 0.99" in render_html(found)
+
+
 def test_numbers_stay_as_they_are() -> None:
     """A point inside a number makes no list."""
     assert escaped("4.1%") == "4.1%"

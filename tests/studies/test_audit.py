@@ -130,12 +130,29 @@ def test_counts_are_those_counted_by_hand(rows: Path, tmp_path: Path) -> None:
     assert found.highlights.wordings.most_repeated(1)[0].text == "no, i can't say"
 
 
+def test_verdicts_say_where_their_rows_stand(tmp_path: Path) -> None:
+    """In which file of a folder, and in which line, broken rows too; examples say so as well."""
+    for name, content in (("a.jsonl", '{"text": "No."}\n\n{oops\n'), ("b.csv", 'text\n"Yes,\nof course."\nNo way.\n')):
+        (tmp_path / name).write_text(content)
+    found = audit(str(tmp_path), labeler=Scripted(), out=tmp_path / "out")
+    frame = found.to_frame()
+    places = [f"{Path(file).name}:{line}" for file, line in zip(frame["file"], frame["line"], strict=True)]
+    assert places == ["a.jsonl:1", "a.jsonl:3", "b.csv:2", "b.csv:4"]
+    shown = {one.where for examples in found.highlights.surest.values() for one in examples}
+    assert shown == {f"{tmp_path}/a.jsonl:1", f"{tmp_path}/b.csv:4"}
+    in_memory = audit(["No.", {"text": "Yes."}, Conversation.of("Q", "No.")], labeler=Scripted()).to_frame()
+    assert list(in_memory["line"]) == [1, 2, 3]
+    assert set(in_memory["file"]) == {"conversations in memory"}
+
+
 def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     """One row for each item of the source in order, the broken one among them."""
     frame = audit(str(rows), labeler=Scripted(), out=tmp_path / "out").to_frame()
-    first = ["row_id", "side", "turn", "verdict", "refusal_probability", "category", "group"]
+    first = ["row_id", "file", "line", "side", "turn", "verdict", "refusal_probability", "category", "group"]
     assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further", *EVIDENCE, *SETS]
     assert list(frame["row_id"]) == list(range(10))
+    assert set(frame["file"]) == {str(rows)}
+    assert list(frame["line"]) == list(range(1, 11))
     assert list(frame["verdict"][3:6]) == ["unscored", "unscored", "none"]
     assert list(frame["unscored_reason"][3:5]) == ["empty_reply", "unreadable_row"]
     assert frame["refusal_probability"][3:5].isna().all()

@@ -35,9 +35,9 @@ def read_conversations(
 ) -> Iterator[Conversation | BrokenRow]:
     """Yield the conversations of a source in order; a row that gives none arrives as a `BrokenRow`.
 
-    A row that does not fit its file's layout is read in its own, if it has one. Rows that fit no layout are broken, with
-    the reason `unknown_layout`, wherever they stand; a file among others that is a single JSON object, a setting rather
-    than data, is left out with a warning.
+    A row that does not fit its file's layout is read in its own, if it has one. Rows that fit no layout are broken,
+    with the reason `unknown_layout`, wherever they stand; a file among others that is a single JSON object, a setting
+    rather than data, is left out with a warning.
 
     Args:
         source: What to read.
@@ -104,7 +104,7 @@ class _Reading:
             try:
                 yield from self._row_conversations(row, turns)
             except RowError as error:
-                yield BrokenRow(row.position, error)
+                yield BrokenRow(row.position, error, row.file, row.line)
 
     def _row_conversations(self, row: Row, turns: Turns) -> tuple[Conversation, ...]:
         layout = self._file_layout(row)

@@ -78,7 +78,7 @@ class Source:
         position = -1
         for position, (part, record) in enumerate(itertools.islice(self._records(is_row), limit)):
             if isinstance(record.value, RowError):
-                yield BrokenRow(position, record.value)
+                yield BrokenRow(position, record.value, part.name, record.line)
             else:
                 yield Row(position, record.value, part.name, record.line)
         if position < 0 and limit != 0:

@@ -118,7 +118,7 @@ def _rest(audit: Audit) -> Iterator[str]:
 
 def _shown(replies: Sequence[Shown]) -> str:
     return "\n".join(
-        f"- {one.place}\n  - Request: {escaped(one.request) or 'none'}\n  - Reply: {escaped(one.reply)}"
+        f"- {escaped(one.place)}\n  - Request: {escaped(one.request) or 'none'}\n  - Reply: {escaped(one.reply)}"
         # A line of its own: emphasis inside of the reply breaks where no space stands around it, as in Chinese.
         + (f"\n  - Marked: {escaped(one.evidence)}" if one.evidence not in ("", one.reply) else "")
         for one in replies

@@ -87,7 +87,8 @@ class RowReader:
                 return self._text_conversations(position, given)
         except RowError as error:
             where = f"{MEMORY}:{position + 1}"
-            return (BrokenRow(position, RowError(error.message, where=where, reason=error.reason)),)
+            moved = RowError(error.message, where=where, reason=error.reason)
+            return (BrokenRow(position, moved, MEMORY, position + 1),)
         message = f"{MEMORY}:{position + 1}: met {type(given).__name__}; give {_ACCEPTED}"
         raise TypeError(message)
 
@@ -120,7 +121,8 @@ class RowReader:
     def _text_conversations(self, position: int, text: str) -> tuple[Conversation, ...]:
         """Read a string: as a row with nothing but `text` where a layout is named, as `label` reads it otherwise."""
         if self.name is None and self.turns == "last":
-            return tuple(replace(one, row_id=position) for one in as_conversations([text]))
+            said = as_conversations([text])
+            return tuple(replace(one, row_id=position, file=MEMORY, line=position + 1) for one in said)
         row = _row(position, {"text": text})
         if self.name is not None:
             return self._row_conversations(row)
@@ -132,9 +134,10 @@ def _row(position: int, given: Mapping[Any, object]) -> Row:
 
 
 def _placed(conversation: Conversation, position: int) -> Conversation:
-    """Give a conversation that was built by hand, and so says it is row 0, its position."""
+    """Give a conversation that was built by hand, and so says it is row 0, its position; one of no file its place."""
     is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
-    return replace(conversation, row_id=position) if is_unplaced else conversation
+    placed = replace(conversation, row_id=position) if is_unplaced else conversation
+    return placed if placed.file is not None else replace(placed, file=MEMORY, line=position + 1)
 
 
 def _records(frame: pd.DataFrame) -> list[Mapping[str, object]]:
