@@ -566,3 +566,13 @@ def test_an_audit_that_could_score_nothing_fails_and_still_reports(
     assert "2 replies, nothing could be scored: empty_reply 2" in printed
     assert "nan" not in printed
     assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS
+
+
+def test_evaluate_refuses_a_file_without_labels(demur: Demur, tmp_path: Path) -> None:
+    """Figures over no row at all would look like a result."""
+    path = tmp_path / "gold.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "assistant", "content": "No."}], "verdit": "full"}) + "\n")
+    code, printed, errors = demur("evaluate", path, "--labeler", "keywords")
+    assert (code, printed) == (1, "")
+    assert "no labelled row of split 'dev'; a row needs `messages` and a `verdict` or `refusal`" in errors
+    assert "the columns are messages, verdit" in errors
