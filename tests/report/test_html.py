@@ -113,7 +113,7 @@ def test_the_page_shows_all_that_was_kept(full_audit: Audit) -> None:
         "Borderline replies",
         "no, i really can't say",
         "an empty reply, too: it is unscored (empty_reply)",
-        "61 replies answer 31 requests, which the interval allows for: they say as much as 61 to as many requests.",
+        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the interval",
         "rows.jsonl:92",
         "abababababababab…",
         "openai: messages=messages (2 files)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from markdown_it import MarkdownIt
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from demur.studies.findings import Audit
     from demur.taxonomy import Taxonomy
+    from demur.verdict import Outcome
 
 
 def _tokens(text: str) -> list[Token]:
@@ -114,9 +115,42 @@ def test_intervals_say_that_they_allow_for_replies_to_one_request(
     full_audit: Audit, paired_audit: Callable[[Taxonomy], Audit], taxonomy: Taxonomy
 ) -> None:
     """Under both shares; replies that never agree within a request say no more than as many independent ones."""
-    note = "61 replies answer 31 requests, which the interval allows for: they say as much as 61 to as many requests."
+    note = (
+        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the interval "
+        "is as wide as for 61 replies to 61 different requests."
+    )
     assert render_markdown(full_audit).count(note) == 2
-    assert "240 replies answer 120 requests, which" in render_markdown(paired_audit(taxonomy))
+    assert "240 replies answer 120 requests. Replies" in render_markdown(paired_audit(taxonomy))
+
+
+def test_intervals_say_how_wide_dependent_replies_make_them(empty_audit: Audit, taxonomy: Taxonomy) -> None:
+    """Of 8 requests, 4 are always refused, 30 times each: the 240 replies say no more than 8 do."""
+    replies = [(request, "No." if request < 4 else "Yes.") for request in range(8) for _ in range(30)]
+    judged = [
+        Judged(Conversation.of(f"Q{request}", reply), Verdict("full" if reply == "No." else "none", 0.5))
+        for request, reply in replies
+    ]
+    found = replace(empty_audit, tally=Tally.of(judged, taxonomy, threshold=0.5))
+    n = round(240 / found.composition.refused.effect)
+    assert n < 12
+    note = f"so the interval is as wide as for {n} replies to {n} different requests."
+    assert f"240 replies answer 8 requests. Replies to one request depend on each other, {note}" in render_markdown(
+        found
+    )
+
+
+def test_one_is_one_in_every_sentence(empty_audit: Audit, taxonomy: Taxonomy) -> None:
+    """One reply counts, and one pair prefers."""
+    pairs = [
+        Judged(replace(Conversation.of(f"Q{row}", "R"), row_id=row, side=side), Verdict(outcome, 0.5))
+        for row, refuses in enumerate(("chosen", "rejected"))
+        for side in ("chosen", "rejected")
+        for outcome in (cast("Outcome", "full" if side == refuses else "none"),)
+    ]
+    tally = Tally.of([*pairs, Judged(Conversation.of("Q", " "), Verdict.unscored("empty_reply"))], taxonomy)
+    text = render_markdown(replace(empty_audit, tally=tally))
+    assert "1 reply could not be judged and counts nowhere." in text
+    assert "Of 2 pairs, 1 prefers a refusal to an answer, and 1 prefers an answer to a refusal." in text
 
 
 def test_replies_to_one_request_are_said_to_speak_of_it_alone(counted_audit: Callable[[str], Audit]) -> None:

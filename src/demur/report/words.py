@@ -42,7 +42,12 @@ def headline(audit: Audit) -> str:
         return "No reply could be judged, so there is no share to report."
     parts = f"{count(found.full)} in full, {count(found.partial)} in part{_POLICIES[audit.policy]}"
     unscored = found.rows - found.scored
-    left_out = f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and count nowhere" if unscored else ""
+    verb_of_unscored = "counts" if unscored == 1 else "count"
+    left_out = (
+        f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and {verb_of_unscored} nowhere"
+        if unscored
+        else ""
+    )
     scored = with_noun(found.scored, "scored reply", "scored replies")
     verb = "refuses" if found.refusals == 1 else "refuse"
     return f"{count(found.refusals)} of {scored} {verb}: {parts}{left_out}."
@@ -74,8 +79,8 @@ def pairs_sentence(audit: Audit) -> str:
     if not pairs.total:
         return ""
     return (
-        f"Of {with_noun(pairs.total, 'pair')}, {count(pairs.chosen_only)} prefer a refusal to an answer, and "
-        f"{count(pairs.rejected_only)} prefer an answer to a refusal."
+        f"Of {with_noun(pairs.total, 'pair')}, {_prefer(pairs.chosen_only)} a refusal to an answer, and "
+        f"{_prefer(pairs.rejected_only)} an answer to a refusal."
     )
 
 
@@ -141,6 +146,10 @@ def unscored_note(audit: Audit) -> str:
     )
 
 
+def _prefer(number: int) -> str:
+    return f"{count(number)} {'prefers' if number == 1 else 'prefer'}"
+
+
 def _dependence(audit: Audit) -> str:
     """Say what replies to one request do to the interval; empty where no request is answered twice."""
     found = audit.composition
@@ -151,5 +160,12 @@ def _dependence(audit: Audit) -> str:
     answered = f" {with_noun(found.scored, 'reply', 'replies')} answer {some}{with_noun(number, 'request')}"
     if number == 1:
         return f"{answered}: the interval is of replies to this one, and says nothing of others."
-    independent = count(round(found.scored / found.refused.effect))
-    return f"{answered}, which the interval allows for: they say as much as {independent} to as many requests."
+    independent = round(found.scored / found.refused.effect)
+    width = f"the interval is as wide as for {with_noun(independent, 'reply', 'replies')} to {_different(independent)}"
+    if independent >= found.scored:
+        return f"{answered}. Replies to one request may depend on each other; here they do not: {width}."
+    return f"{answered}. Replies to one request depend on each other, so {width}."
+
+
+def _different(number: int) -> str:
+    return with_noun(number, "request" if number == 1 else "different request")
