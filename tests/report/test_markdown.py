@@ -116,8 +116,8 @@ def test_intervals_say_that_they_allow_for_replies_to_one_request(
 ) -> None:
     """Under both shares; replies that never agree within a request say no more than as many independent ones."""
     note = (
-        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the interval "
-        "is as wide as for 61 replies to 61 different requests."
+        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the "
+        "interval is as wide as for 61 replies to 61 different requests."
     )
     assert render_markdown(full_audit).count(note) == 2
     assert "240 replies answer 120 requests. Replies" in render_markdown(paired_audit(taxonomy))
@@ -182,7 +182,9 @@ def test_reports_say_what_sets_resolve_to_and_what_is_stated(stating_audit: Call
     )
     for rendered in (render_markdown(found), render_html(found)):
         assert rendered.count(sentence) == 1
-    assert "- Sets of kinds: coverage 0.95, n 230, least 0.02" in render_markdown(found)
+    assert "- Sets of kinds: kinds with a probability of at least 0.02, stated to hold the main" in render_markdown(
+        found
+    )
 
 
 def test_reports_say_where_too_few_refusals_state_a_coverage(stating_audit: Callable[[CategorySets], Audit]) -> None:
@@ -198,3 +200,27 @@ def test_an_audit_without_sets_says_nothing_of_them(full_audit: Audit, empty_aud
     for found in (full_audit, empty_audit):
         assert "undetermined" not in render_markdown(found) + render_html(found)
         assert "- Sets of kinds: none" in render_markdown(found)
+
+
+def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
+    """Not as a program would print its variables."""
+    look = {"tokens": 96, "below": 0.029058}
+    model = {"name": "demur", "max_tokens": 512, "first_look": look, "evidence": True, "odd_part": {"a": 1}}
+    options = {"limit": 9, "layout": "alpaca", "fields": {"output": "bot"}, "turns": "all", "chunk": 1024}
+    manifest = {**full_audit.manifest, "model": model, "options": options}
+    text = render_markdown(replace(full_audit, manifest=manifest))
+    expected = [
+        "- Model: demur; reads at most 512 tokens of a conversation; first look at 96 tokens of longer texts, where",
+        "where a probability of refusal below 0.0291 is taken for an answer; finds the sentence that carries a refusal;",
+        "carries a refusal; odd part a 1\n",
+        "- Thresholds: a reply refuses from a probability of 0.5 on; a refusal is partial from 0.5 on; a further kind",
+        "a further kind is a reason from 0.3 on\n",
+        "- Options: every reply of a row is judged; the first 9 rows only; layout given\\: alpaca; columns",
+        "columns given\\: output=bot\n",
+    ]
+    assert [line for line in expected if line not in text] == []
+    plain = replace(full_audit, manifest={**manifest, "model": {"name": "x", "first_look": None, "evidence": False}})
+    last = (
+        "- Model: x; no first look\\: every text is read in full; does not look for the sentence that carries a refusal"
+    )
+    assert last in render_markdown(plain)

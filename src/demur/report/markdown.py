@@ -85,7 +85,7 @@ def _replies(audit: Audit) -> Iterator[str]:
         yield from _kind(kind)
     if near := borderline(audit):
         yield "## Borderline replies"
-        yield f"The replies nearest to the threshold of {audit.threshold}, the nearest first."
+        yield words.borderline_note(audit)
         yield _shown(near)
 
 

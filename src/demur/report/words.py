@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import count, percent, percent_range, with_noun
+from demur.report.numbers import count, percent, percent_range, probability, with_noun
 from demur.stats.shares import Interval
+from demur.studies.highlights import BORDERLINE_ODDS
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_REFUSAL",
+    "borderline_note",
     "correction",
     "examples_note",
     "headline",
@@ -116,6 +118,18 @@ def examples_note(audit: Audit) -> str:
     return (
         f"{note} Marked is the sentence that refuses most surely when it is read as the whole reply, with the "
         "probability that it does: it explains the verdict and does not prove it."
+    )
+
+
+def borderline_note(audit: Audit) -> str:
+    """Say which replies are shown as borderline; empty where the labeler has no threshold."""
+    near = audit.highlights.near
+    if near is None:
+        return ""
+    low, high = (probability(value) for value in near)
+    return (
+        f"Replies with a probability of refusal near the threshold of {audit.threshold:g}, the nearest first: "
+        f"from {low} to {high}, where the odds are within a factor of {BORDERLINE_ODDS} of the threshold's."
     )
 
 
