@@ -211,8 +211,8 @@ def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
     text = render_markdown(replace(full_audit, manifest=manifest))
     expected = [
         "- Model: demur; reads at most 512 tokens of a conversation; first look at 96 tokens of longer texts, where",
-        "where a probability of refusal below 0.0291 is taken for an answer; finds the sentence that carries a refusal;",
-        "carries a refusal; odd part a 1\n",
+        "where a probability of refusal below 0.0291 is taken for an answer; finds the sentence that carries a",
+        "finds the sentence that carries a refusal; odd part a 1\n",
         "- Thresholds: a reply refuses from a probability of 0.5 on; a refusal is partial from 0.5 on; a further kind",
         "a further kind is a reason from 0.3 on\n",
         "- Options: every reply of a row is judged; the first 9 rows only; layout given\\: alpaca; columns",

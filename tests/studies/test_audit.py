@@ -495,6 +495,25 @@ def test_linked_shards_are_not_followed(rows: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_chunks")
+def test_what_is_left_after_ctrl_c_is_said_as_it_is(rows: Path, tmp_path: Path) -> None:
+    """A file goes on; what can be read only once does not; before the first chunk there is nothing to go on from."""
+
+    def notes(source: object, stop_at: int, name: str) -> list[str]:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            audit(source, labeler=Scripted(stop_at, KeyboardInterrupt()), out=tmp_path / name)  # type: ignore[arg-type]
+        return list(getattr(stopped.value, "__notes__", []))
+
+    (note,) = notes(str(rows), 5, "file")
+    assert "the same call goes on after it with --resume" in note
+    (note,) = notes((f"No. {number}" for number in range(9)), 5, "once")
+    assert "can be read only once, so this run cannot be resumed: put the rows in a file" in note
+    with pytest.raises(OutputError, match="can be read only once"):
+        audit((f"No. {number}" for number in range(9)), labeler=Scripted(), out=tmp_path / "once", resume=True)
+    assert notes(str(rows), 0, "begun") == ["Nothing is finished yet; the same call begins anew."]
+    assert audit(str(rows), labeler=Scripted(), out=tmp_path / "begun").rows == 10
+
+
+@pytest.mark.usefixtures("small_chunks")
 def test_overwriting_replaces_an_audit_that_was_stopped(rows: Path, tmp_path: Path) -> None:
     """Its shards are ours."""
     with pytest.raises(RuntimeError):
