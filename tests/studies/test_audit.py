@@ -494,6 +494,13 @@ def test_linked_shards_are_not_followed(rows: Path, tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "part-000000.json").read_text() == "mine"
 
 
+def test_an_audit_is_not_resumed_and_replaced_at_once(rows: Path, tmp_path: Path) -> None:
+    """Nobody can say which of the two was meant."""
+    with pytest.raises(ValueError, match="give one of them"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True, overwrite=True)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.usefixtures("small_chunks")
 def test_what_is_left_after_ctrl_c_is_said_as_it_is(rows: Path, tmp_path: Path) -> None:
     """A file goes on; what can be read only once does not; before the first chunk there is nothing to go on from."""
@@ -615,6 +622,21 @@ def test_an_audit_that_scored_nothing_says_why() -> None:
     assert "nan" not in found._repr_markdown_()
     assert repr(audit([], labeler=Scripted())).endswith(": nothing could be scored: there were no rows>")
     assert audit(["Yes."], labeler=Scripted()).why_not_scored is None
+
+
+def test_a_notebook_shows_an_audit_as_a_table(rows: Path, tmp_path: Path) -> None:
+    """In HTML as in Markdown: the kinds that were met, and the data's own words as text."""
+    place = rows.rename(tmp_path / "<b>.jsonl")
+    found = audit(str(place), labeler=Scripted())
+    shown = found._repr_html_()
+    assert "&lt;b&gt;.jsonl" in shown
+    assert "<b>" not in shown
+    assert "4 of 8 scored replies refuse" in shown
+    kinds = [found.category_name(key) for key, share in found.by_category.items() if share.count]
+    assert kinds
+    assert all(f"<th>{kind}</th>" in shown for kind in kinds)
+    assert shown.count("<td>") == 4 * len(kinds)
+    assert "nan" not in audit([""], labeler=Scripted())._repr_html_().lower()
 
 
 def test_under_strict_only_refusals_in_full_count(rows: Path, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "Turns",
     "TurnsName",
     "audit_bar",
+    "check_one_of",
     "parse_fields",
     "print_summary",
     "say",
@@ -77,6 +78,17 @@ OnCluster = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run into this folder was.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")]
+
+
+def check_one_of(*, resume: bool, overwrite: bool) -> None:
+    """Refuse to go on with what is to be replaced.
+
+    Raises:
+        BadParameter: Both are asked for.
+    """
+    if resume and overwrite:
+        message = "--resume goes on with what is there, and --overwrite replaces it; give one of them"
+        raise typer.BadParameter(message, param_hint="--resume, --overwrite")
 
 
 def parse_fields(pairs: list[str] | None, name: str = "--field", example: str = "prompt=question") -> dict[str, str]:
