@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from markdown_it import MarkdownIt
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from demur.studies.findings import Audit
     from demur.taxonomy import Taxonomy
-    from demur.verdict import Outcome
 
 
 def _tokens(text: str) -> list[Token]:
@@ -142,10 +141,12 @@ def test_intervals_say_how_wide_dependent_replies_make_them(empty_audit: Audit, 
 def test_one_is_one_in_every_sentence(empty_audit: Audit, taxonomy: Taxonomy) -> None:
     """One reply counts, and one pair prefers."""
     pairs = [
-        Judged(replace(Conversation.of(f"Q{row}", "R"), row_id=row, side=side), Verdict(outcome, 0.5))
+        Judged(
+            replace(Conversation.of(f"Q{row}", "R"), row_id=row, side=side),
+            Verdict("full" if side == refuses else "none", 0.5),
+        )
         for row, refuses in enumerate(("chosen", "rejected"))
         for side in ("chosen", "rejected")
-        for outcome in (cast("Outcome", "full" if side == refuses else "none"),)
     ]
     tally = Tally.of([*pairs, Judged(Conversation.of("Q", " "), Verdict.unscored("empty_reply"))], taxonomy)
     text = render_markdown(replace(empty_audit, tally=tally))

@@ -615,6 +615,17 @@ def test_the_layout_is_told_before_a_reply_is_judged(rows: Path) -> None:
     assert met == [(str(rows), "prompt_response: prompt=prompt response=response", 0)]
 
 
+def test_an_odd_first_row_in_memory_is_broken_alone() -> None:
+    """As in a file: only where no row fits a layout, that is an error."""
+    found = audit([{"id": 3}, {"id": 4}, {"prompt": "Q", "response": "No."}], labeler=Scripted())
+    assert found.composition.unscored == {"unknown_layout": 2}
+    assert found.refusals == 1
+    assert audit([{"id": 3}, "No."], labeler=Scripted()).refusals == 1
+    for n_rows in (2, 150):
+        with pytest.raises(LayoutError, match=r"memory:1: the columns id \(int\) fit no layout"):
+            audit([{"id": 3}] * n_rows, labeler=Scripted())
+
+
 def test_an_audit_that_scored_nothing_says_why() -> None:
     """No nan% for a reader: the most frequent reasons first."""
     found = audit(["", "", "<|user|>Q"], labeler=Scripted())

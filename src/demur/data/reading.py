@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from demur.data.shapes import Layout, Turns
     from demur.data.sources import Source
 
-__all__ = ["read_conversations"]
+__all__ = ["read_conversations", "until_understood"]
 
 _LOG = logging.getLogger(__name__)
 # Of a source, and of each of its files, of which so many rows fit no layout, none of the others is expected to.
@@ -58,6 +58,34 @@ def read_conversations(
     return reading.conversations(source, turns, limit)
 
 
+def until_understood(
+    items: Iterator[Conversation | BrokenRow],
+    misfit: Callable[[], LayoutError | None],
+    may_yet_fit: Callable[[], bool],
+) -> list[Conversation | BrokenRow]:
+    """Hold back what comes before the first conversation, for where none comes, it is one error and no broken rows.
+
+    Args:
+        items: What is read; consumed as far as it is held back.
+        misfit: Says why rows so far fit no layout; None where one did, or none was tried.
+        may_yet_fit: Says, after a hundred items, whether any of those to come fit a layout.
+
+    Raises:
+        LayoutError: No row fits a layout, as far as can be seen.
+    """
+    held: list[Conversation | BrokenRow] = []
+    for item in items:
+        held.append(item)
+        if not isinstance(item, BrokenRow):
+            return held
+        if len(held) == _HOPELESS_ROWS:
+            break
+    why = misfit()
+    if why is not None and (len(held) < _HOPELESS_ROWS or not may_yet_fit()):
+        raise why
+    return held
+
+
 @dataclass(slots=True)
 class _Reading:
     """Keep the layout of the file that is being read."""
@@ -71,23 +99,12 @@ class _Reading:
 
     def conversations(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
         items = self._items(source, turns, limit)
-        yield from self._beginning(items, source)
+        yield from until_understood(
+            items,
+            lambda: self.misfit if self.layout is None else None,
+            lambda: any(self._fits(row) for row in source.heads(_HOPELESS_ROWS)),
+        )
         yield from items
-
-    def _beginning(self, items: Iterator[Conversation | BrokenRow], source: Source) -> list[Conversation | BrokenRow]:
-        """Hold back what comes before the first layout: where none ever comes, it is one error and no broken rows."""
-        held = []
-        for item in items:
-            held.append(item)
-            if self.layout is not None:
-                return held
-            if len(held) >= _HOPELESS_ROWS and self.misfit is not None:
-                if any(self._fits(row) for row in source.heads(_HOPELESS_ROWS)):
-                    return held
-                raise self.misfit
-        if self.misfit is not None:
-            raise self.misfit
-        return held
 
     def _fits(self, row: Row) -> bool:
         try:

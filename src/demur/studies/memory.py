@@ -48,13 +48,14 @@ def rows_of(data: object) -> Iterable[object]:
 
 @dataclass(slots=True)
 class RowReader:
-    """Read rows one after the other, each in the layout of the first, or in its own where it does not fit that.
+    """Read rows one after the other, each in the layout of the first that fits one, or in its own.
 
     Attributes:
         name: Name of the layout; None to find it.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
         on_layout: Told what is read, and the layout that it is read in, before its first conversation.
+        misfit: Why the first row fits no layout, or not the named one; None where a row does, or none was met.
 
     Raises:
         LayoutError: There is no layout of that name.
@@ -64,6 +65,7 @@ class RowReader:
     fields: Mapping[str, str]
     turns: Turns
     on_layout: Callable[[str, Layout], None] | None
+    misfit: LayoutError | None = field(default=None, init=False)
     _layout: Layout | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +78,6 @@ class RowReader:
 
         Raises:
             TypeError: It is neither conversation nor string nor row.
-            LayoutError: It is the first row, and fits no layout, or not the named one.
         """
         try:
             if isinstance(given, Conversation):
@@ -112,8 +113,10 @@ class RowReader:
             found = detect(row.fields, self.fields) if self.name is None else named(self.name, self.fields)
             self._layout = found.bound(row.fields)
         except LayoutError as error:
-            message = f"{row.where}: {error}"
-            raise LayoutError(message) from error
+            if self.misfit is None:
+                self.misfit = LayoutError(f"{row.where}: {error}")
+            raise RowError(str(error), where=row.where, reason="unknown_layout") from error
+        self.misfit = None
         if self.on_layout is not None:
             self.on_layout(MEMORY, self._layout)
         return self._layout
