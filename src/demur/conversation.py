@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self, get_args
 
 __all__ = ["ROLES", "Conversation", "Role", "Turn"]
@@ -29,6 +29,9 @@ class Conversation:
         side: `chosen` or `rejected` for a reply out of a preference pair, else None.
         turn: Index of the judged reply among the assistant turns of its row, from 0.
         reasoning: The reply's own thinking (`<think>…</think>` and relatives), set apart and never judged.
+        file: The file that the row came from, as the user would name it; None where it came from none. It is no part of
+            what is said: conversations that differ in file or line alone are equal.
+        line: First line of the row in that file, from 1; its number where a file has no lines (Parquet, JSON array).
 
     Raises:
         ValueError: There is no turn, or the last one is not the assistant's.
@@ -39,6 +42,8 @@ class Conversation:
     side: str | None = None
     turn: int = 0
     reasoning: str | None = None
+    file: str | None = field(default=None, compare=False, repr=False)
+    line: int | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a conversation that has nothing to judge."""

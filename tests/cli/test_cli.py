@@ -41,14 +41,15 @@ def test_an_audit_writes_verdicts_composition_and_reports(
     """Six replies are judged, and the broken row is counted as unscored at its position."""
     code, printed, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
     assert code == 0, errors
-    assert "read as prompt_response: prompt=prompt response=response" in printed
+    composition = json.loads((tmp_path / "audit" / "composition.json").read_text())
+    assert printed.startswith(f"{composition['refusals']} of 6 scored replies refuse")
+    assert f": {composition['refusals'] / 6:.1%} (" in printed
     assert "unscored: unreadable_row 1" in printed
     assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS
     table = pq.read_table(tmp_path / "audit" / "verdicts.parquet").to_pylist()
     assert [row["row_id"] for row in table] == list(range(7))
     assert [row["verdict"] for row in table].count("unscored") == 1
     assert table[3]["unscored_reason"] == "unreadable_row"
-    composition = json.loads((tmp_path / "audit" / "composition.json").read_text())
     assert composition["rows"] == 7
     assert composition["refusals"] == sum(row["verdict"] in ("full", "partial") for row in table)
     assert sum(kind["count"] for kind in composition["categories"].values()) == composition["refusals"]
@@ -568,14 +569,27 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
 def test_an_audit_says_at_once_what_it_reads_and_with_which_model(
     demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
 ) -> None:
-    """Engine, encoder and weights, then file and layout, on standard error and before the findings."""
-    _, _, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
+    """Engine, encoder and weights, then file and layout, on standard error, before the findings and not with them."""
+    _, printed, errors = demur("audit", source, "--out", tmp_path / "audit", "--weights", tiny_weights)
     lines = errors.splitlines()
     weights = json.loads((tiny_weights / "manifest.json").read_text())
     digest = weights["tensors_sha256"][:12]
     assert lines[0].startswith("engine: torch-fp32-")
     assert lines[1] == f"encoder: {weights['encoder']}; weights: {tiny_weights} ({digest})"
     assert lines[2] == f"{source}: read as prompt_response: prompt=prompt response=response"
+    assert "read as" not in printed
+
+
+def test_one_reply_is_not_several(demur: Demur, tiny_weights: Path, tmp_path: Path) -> None:
+    """A share is of what was scored: of the three rows one, which its repetition follows and a broken row precedes."""
+    path, row = tmp_path / "rows.jsonl", json.dumps({"prompt": "Hi", "response": "Sorry, I am unable to draw."})
+    path.write_text(f"{{\n{row}\n", encoding="utf-8")
+    words = ("audit", path, "--weights", tiny_weights, "--threshold", "0", "--out")
+    assert demur(*words, tmp_path / "one")[1].startswith("1 of 1 scored reply refuses: 100.0% (")
+    path.write_text(f"{{\n{row}\n{row}\n", encoding="utf-8")
+    printed = demur(*words, tmp_path / "two")[1]
+    assert printed.startswith("2 of 2 scored replies refuse: 100.0% (")
+    assert "1 reply repeats a text that came before, and was not judged again" in printed
 
 
 def test_an_audit_that_could_score_nothing_fails_and_still_reports(
@@ -586,6 +600,29 @@ def test_an_audit_that_could_score_nothing_fails_and_still_reports(
     path.write_text('{"prompt": "Hi", "response": ""}\n' * 2, encoding="utf-8")
     code, printed, _ = demur("audit", path, "--out", tmp_path / "audit", "--weights", tiny_weights)
     assert code == 1
-    assert "2 replies, nothing could be scored: empty_reply 2" in printed
+    assert printed.startswith("nothing could be scored: empty_reply 2\n")
     assert "nan" not in printed
     assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS
+
+
+def test_evaluate_refuses_a_file_without_labels(demur: Demur, tmp_path: Path) -> None:
+    """Figures over no row at all would look like a result."""
+    path = tmp_path / "gold.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "assistant", "content": "No."}], "verdit": "full"}) + "\n")
+    code, printed, errors = demur("evaluate", path, "--labeler", "keywords")
+    assert (code, printed) == (1, "")
+    assert "no labelled row of split 'dev'; a row needs `messages` and a `verdict` or `refusal`" in errors
+    assert "the columns are messages, verdit" in errors
+
+
+@pytest.mark.parametrize("command", ["audit", "judge", "synth generate"])
+def test_to_resume_and_to_overwrite_are_not_asked_for_at_once(
+    demur: Demur, source: Path, tmp_path: Path, command: str
+) -> None:
+    """A usage error, before anything is loaded, read or paid for."""
+    given = "small" if command == "synth generate" else source
+    model = () if command == "audit" else ("--model", "m")
+    code, _, errors = demur(*command.split(), given, *model, "--out", tmp_path / "out", "--resume", "--overwrite")
+    assert code == 2
+    assert "give one of them" in " ".join(errors.replace("│", " ").split())
+    assert not (tmp_path / "out").exists()

@@ -73,6 +73,19 @@ def test_the_verdict_decides_before_the_source(
     assert (labelled.outcome, labelled.is_refusal) == (outcome, is_refusal)
 
 
+def test_a_misspelt_label_column_is_an_error_where_labels_are_needed(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """Nothing can be measured by rows of which nobody knows whether they refuse; one known row is enough."""
+    unknown: list[dict[str, object]] = [
+        {"messages": MESSAGES, "verdit": "full"},
+        {"messages": MESSAGES, "verdict": None},
+    ]
+    path = write(tmp_path / "a.jsonl", *unknown)
+    with pytest.raises(SourceError, match=r"a\.jsonl: no labelled row; .* the columns are messages, verdit, verdict$"):
+        read_labelled(path, taxonomy, needs_truth=True)
+    path = write(tmp_path / "b.jsonl", *unknown, {"messages": MESSAGES, "verdict": "none"})
+    assert len(read_labelled(path, taxonomy, needs_truth=True)) == 3
+
+
 def test_bits_may_be_written_as_numbers_or_not_at_all(tmp_path: Path, taxonomy: Taxonomy) -> None:
     """Null is not given: nothing is weak, and annotators agree."""
     bits = {"refusal": 0, "weak": 1, "drawn_hard": None, "agreed": None, "labels": None, "annotations": None}

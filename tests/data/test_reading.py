@@ -79,13 +79,30 @@ def test_a_row_that_does_not_fit_its_file_is_read_in_its_own_layout(tmp_path: Pa
     assert outline(items) == [(0, "No."), (1, "No."), (2, "unreadable_row"), (3, "No.")]
 
 
-def test_a_first_row_that_fits_no_layout_ends_the_reading(tmp_path: Path) -> None:
-    """Its place and columns are named."""
+def test_a_first_row_that_fits_no_layout_is_broken_alone(tmp_path: Path) -> None:
+    """What follows it says how the file is laid out."""
     write(tmp_path / "a.jsonl", b"{\n", {"id": 3}, PAIR)
     items = read_conversations(open_source(str(tmp_path)))
-    assert isinstance(next(items), BrokenRow)
-    with pytest.raises(LayoutError, match=r"a\.jsonl:2: the columns id .int. fit no layout"):
-        next(items)
+    assert outline(items) == [(0, "unreadable_row"), (1, "unknown_layout"), (2, "No.")]
+
+
+@pytest.mark.parametrize(("odd", "good"), [("a.csv", "b.jsonl"), ("b.csv", "a.jsonl")], ids=["first", "last"])
+def test_a_file_that_fits_no_layout_breaks_its_rows_whatever_its_name(tmp_path: Path, odd: str, good: str) -> None:
+    """An audit of a folder does not hang on the order of its files, be the odd one ever so long."""
+    (tmp_path / odd).write_text("id,size\n" + "3,4\n" * 150)
+    write(tmp_path / good, PAIR)
+    found = outline(read_conversations(open_source(str(tmp_path))))
+    assert sorted(what for _, what in found) == ["No.", *["unknown_layout"] * 150]
+
+
+@pytest.mark.parametrize("n_files", [1, 2])
+@pytest.mark.parametrize("n_rows", [2, 150])
+def test_a_source_that_fits_no_layout_is_one_error(tmp_path: Path, n_files: int, n_rows: int) -> None:
+    """Its first place and columns are named, and no row of it was handed on."""
+    for name in ("a.jsonl", "b.jsonl")[:n_files]:
+        write(tmp_path / name, *[{"id": 3}] * n_rows)
+    with pytest.raises(LayoutError, match=r"a\.jsonl:1: the columns id .int. fit no layout"):
+        next(read_conversations(open_source(str(tmp_path))))
 
 
 def test_a_later_file_that_fits_no_layout_gives_broken_rows(tmp_path: Path) -> None:

@@ -495,13 +495,40 @@ class TestErrors:
             open_source(spec)
 
     def test_a_few_broken_rows_in_one_file_of_many_stop_nothing(self, tmp_path: Path) -> None:
-        """Only a whole source without a readable row, or a hundred broken rows in front, are hopeless."""
+        """A file with a hundred broken rows in front is no data, and one broken row itself."""
         (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS))
         (tmp_path / "b.jsonl").write_bytes(b"prose\n" * 99)
         assert len(broken(tmp_path)) == 99
         (tmp_path / "b.jsonl").write_bytes(b"prose\n" * 100)
-        with pytest.raises(SourceError, match="none of its first 100 rows"):
-            broken(tmp_path)
+        (row,) = broken(tmp_path)
+        assert (row.position, row.error.reason) == (len(ROWS), "damaged_file")
+        assert str(row.error).startswith(f"{tmp_path}/b.jsonl: none of its first 100 rows can be read; the first: ")
+
+    @pytest.mark.parametrize(
+        ("name", "content", "where", "message"),
+        [
+            ("b.parquet", parquet(ROWS)[:-20], "b.parquet", "damaged, or not what its ending says"),
+            ("b.csv", "text\nNo.\n".encode("utf-16"), "b.csv:1", "the header holds"),
+            ("b.json", b"[{]", "b.json:1", "not JSON"),
+            ("b.jsonl.gz", gzip.compress(b"{}")[:5], "b.jsonl.gz", "the gzip file ends too early"),
+        ],
+        ids=["a Parquet file that was cut off", "UTF-16", "no JSON", "a packed file that was cut off"],
+    )
+    @pytest.mark.parametrize("good", ["a.jsonl", "c.jsonl"], ids=["after", "before"])
+    def test_one_damaged_file_is_one_broken_row_among_good_files(
+        self, tmp_path: Path, good: str, name: str, content: bytes, where: str, message: str
+    ) -> None:
+        """Wherever it stands; as the only file it is an error, and so are several files that are all damaged."""
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / good).write_bytes(jsonl(ROWS))
+        rows = list(open_source(str(tmp_path)).rows())
+        (row,) = (row for row in rows if isinstance(row, BrokenRow))
+        assert [row.position for row in rows] == list(range(len(ROWS) + 1))
+        assert (row.error.where, row.error.reason) == (f"{tmp_path}/{where}", "damaged_file")
+        assert row.error.message.startswith(message)
+        (tmp_path / good).write_bytes(b"prose\n" * 100)
+        with pytest.raises(SourceError):
+            list(open_source(str(tmp_path)).rows())
 
 
 class TestProgress:

@@ -56,6 +56,15 @@ def test_escaped_text_reads_as_it_was(text: str) -> None:
     assert content == text
 
 
+def test_a_reply_is_shown_with_its_place_as_text(taxonomy: Taxonomy, full_audit: Audit) -> None:
+    """A file may be called anything."""
+    talk = replace(Conversation.of("Q", "No."), file="<b>a*.jsonl", line=7)
+    verdict = Verdict("full", 0.99, "privacy", "should_not", tuple(1 / len(taxonomy) for _ in taxonomy))
+    found = replace(full_audit, tally=Tally.of([Judged(talk, verdict)], taxonomy, threshold=0.5))
+    assert "- \\<b\\>a\\*.jsonl\\:7 · refusal 0.99" in render_markdown(found)
+    assert "&lt;b&gt;a*.jsonl:7 · refusal 0.99" in render_html(found)
+
+
 def test_numbers_stay_as_they_are() -> None:
     """A point inside a number makes no list."""
     assert escaped("4.1%") == "4.1%"
@@ -105,9 +114,44 @@ def test_intervals_say_that_they_allow_for_replies_to_one_request(
     full_audit: Audit, paired_audit: Callable[[Taxonomy], Audit], taxonomy: Taxonomy
 ) -> None:
     """Under both shares; replies that never agree within a request say no more than as many independent ones."""
-    note = "61 replies answer 31 requests, which the interval allows for: they say as much as 61 to as many requests."
+    note = (
+        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the "
+        "interval is as wide as for 61 replies to 61 different requests."
+    )
     assert render_markdown(full_audit).count(note) == 2
-    assert "240 replies answer 120 requests, which" in render_markdown(paired_audit(taxonomy))
+    assert "240 replies answer 120 requests. Replies" in render_markdown(paired_audit(taxonomy))
+
+
+def test_intervals_say_how_wide_dependent_replies_make_them(empty_audit: Audit, taxonomy: Taxonomy) -> None:
+    """Of 8 requests, 4 are always refused, 30 times each: the 240 replies say no more than 8 do."""
+    replies = [(request, "No." if request < 4 else "Yes.") for request in range(8) for _ in range(30)]
+    judged = [
+        Judged(Conversation.of(f"Q{request}", reply), Verdict("full" if reply == "No." else "none", 0.5))
+        for request, reply in replies
+    ]
+    found = replace(empty_audit, tally=Tally.of(judged, taxonomy, threshold=0.5))
+    n = round(240 / found.composition.refused.effect)
+    assert n < 12
+    note = f"so the interval is as wide as for {n} replies to {n} different requests."
+    assert f"240 replies answer 8 requests. Replies to one request depend on each other, {note}" in render_markdown(
+        found
+    )
+
+
+def test_one_is_one_in_every_sentence(empty_audit: Audit, taxonomy: Taxonomy) -> None:
+    """One reply counts, and one pair prefers."""
+    pairs = [
+        Judged(
+            replace(Conversation.of(f"Q{row}", "R"), row_id=row, side=side),
+            Verdict("full" if side == refuses else "none", 0.5),
+        )
+        for row, refuses in enumerate(("chosen", "rejected"))
+        for side in ("chosen", "rejected")
+    ]
+    tally = Tally.of([*pairs, Judged(Conversation.of("Q", " "), Verdict.unscored("empty_reply"))], taxonomy)
+    text = render_markdown(replace(empty_audit, tally=tally))
+    assert "1 reply could not be judged and counts nowhere." in text
+    assert "Of 2 pairs, 1 prefers a refusal to an answer, and 1 prefers an answer to a refusal." in text
 
 
 def test_replies_to_one_request_are_said_to_speak_of_it_alone(counted_audit: Callable[[str], Audit]) -> None:
@@ -139,7 +183,9 @@ def test_reports_say_what_sets_resolve_to_and_what_is_stated(stating_audit: Call
     )
     for rendered in (render_markdown(found), render_html(found)):
         assert rendered.count(sentence) == 1
-    assert "- Sets of kinds: coverage 0.95, n 230, least 0.02" in render_markdown(found)
+    assert "- Sets of kinds: kinds with a probability of at least 0.02, stated to hold the main" in render_markdown(
+        found
+    )
 
 
 def test_reports_say_where_too_few_refusals_state_a_coverage(stating_audit: Callable[[CategorySets], Audit]) -> None:
@@ -155,3 +201,27 @@ def test_an_audit_without_sets_says_nothing_of_them(full_audit: Audit, empty_aud
     for found in (full_audit, empty_audit):
         assert "undetermined" not in render_markdown(found) + render_html(found)
         assert "- Sets of kinds: none" in render_markdown(found)
+
+
+def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
+    """Not as a program would print its variables."""
+    look = {"tokens": 96, "below": 0.029058}
+    model = {"name": "demur", "max_tokens": 512, "first_look": look, "evidence": True, "odd_part": {"a": 1}}
+    options = {"limit": 9, "layout": "alpaca", "fields": {"output": "bot"}, "turns": "all", "chunk": 1024}
+    manifest = {**full_audit.manifest, "model": model, "options": options}
+    text = render_markdown(replace(full_audit, manifest=manifest))
+    expected = [
+        "- Model: demur; reads at most 512 tokens of a conversation; first look at 96 tokens of longer texts, where",
+        "where a probability of refusal below 0.0291 is taken for an answer; finds the sentence that carries a",
+        "finds the sentence that carries a refusal; odd part a 1\n",
+        "- Thresholds: a reply refuses from a probability of 0.5 on; a refusal is partial from 0.5 on; a further kind",
+        "a further kind is a reason from 0.3 on\n",
+        "- Options: every reply of a row is judged; the first 9 rows only; layout given\\: alpaca; columns",
+        "columns given\\: output=bot\n",
+    ]
+    assert [line for line in expected if line not in text] == []
+    plain = replace(full_audit, manifest={**manifest, "model": {"name": "x", "first_look": None, "evidence": False}})
+    last = (
+        "- Model: x; no first look\\: every text is read in full; does not look for the sentence that carries a refusal"
+    )
+    assert last in render_markdown(plain)

@@ -130,12 +130,29 @@ def test_counts_are_those_counted_by_hand(rows: Path, tmp_path: Path) -> None:
     assert found.highlights.wordings.most_repeated(1)[0].text == "no, i can't say"
 
 
+def test_verdicts_say_where_their_rows_stand(tmp_path: Path) -> None:
+    """In which file of a folder, and in which line, broken rows too; examples say so as well."""
+    for name, content in (("a.jsonl", '{"text": "No."}\n\n{oops\n'), ("b.csv", 'text\n"Yes,\nof course."\nNo way.\n')):
+        (tmp_path / name).write_text(content)
+    found = audit(str(tmp_path), labeler=Scripted(), out=tmp_path / "out")
+    frame = found.to_frame()
+    places = [f"{Path(file).name}:{line}" for file, line in zip(frame["file"], frame["line"], strict=True)]
+    assert places == ["a.jsonl:1", "a.jsonl:3", "b.csv:2", "b.csv:4"]
+    shown = {one.where for examples in found.highlights.surest.values() for one in examples}
+    assert shown == {f"{tmp_path}/a.jsonl:1", f"{tmp_path}/b.csv:4"}
+    in_memory = audit(["No.", {"text": "Yes."}, Conversation.of("Q", "No.")], labeler=Scripted()).to_frame()
+    assert list(in_memory["line"]) == [1, 2, 3]
+    assert set(in_memory["file"]) == {"conversations in memory"}
+
+
 def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     """One row for each item of the source in order, the broken one among them."""
     frame = audit(str(rows), labeler=Scripted(), out=tmp_path / "out").to_frame()
-    first = ["row_id", "side", "turn", "verdict", "refusal_probability", "category", "group"]
+    first = ["row_id", "file", "line", "side", "turn", "verdict", "refusal_probability", "category", "group"]
     assert list(frame.columns) == [*first, *TAXONOMY.keys, "unscored_reason", "further", *EVIDENCE, *SETS]
     assert list(frame["row_id"]) == list(range(10))
+    assert set(frame["file"]) == {str(rows)}
+    assert list(frame["line"]) == list(range(1, 11))
     assert list(frame["verdict"][3:6]) == ["unscored", "unscored", "none"]
     assert list(frame["unscored_reason"][3:5]) == ["empty_reply", "unreadable_row"]
     assert frame["refusal_probability"][3:5].isna().all()
@@ -477,6 +494,32 @@ def test_linked_shards_are_not_followed(rows: Path, tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "part-000000.json").read_text() == "mine"
 
 
+def test_an_audit_is_not_resumed_and_replaced_at_once(rows: Path, tmp_path: Path) -> None:
+    """Nobody can say which of the two was meant."""
+    with pytest.raises(ValueError, match="give one of them"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True, overwrite=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_what_is_left_after_ctrl_c_is_said_as_it_is(rows: Path, tmp_path: Path) -> None:
+    """A file goes on; what can be read only once does not; before the first chunk there is nothing to go on from."""
+
+    def notes(source: object, stop_at: int, name: str) -> list[str]:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            audit(source, labeler=Scripted(stop_at, KeyboardInterrupt()), out=tmp_path / name)  # type: ignore[arg-type]
+        return list(getattr(stopped.value, "__notes__", []))
+
+    (note,) = notes(str(rows), 5, "file")
+    assert "the same call goes on after it with --resume" in note
+    (note,) = notes((f"No. {number}" for number in range(9)), 5, "once")
+    assert "can be read only once, so this run cannot be resumed: put the rows in a file" in note
+    with pytest.raises(OutputError, match="can be read only once"):
+        audit((f"No. {number}" for number in range(9)), labeler=Scripted(), out=tmp_path / "once", resume=True)
+    assert notes(str(rows), 0, "begun") == ["Nothing is finished yet; the same call begins anew."]
+    assert audit(str(rows), labeler=Scripted(), out=tmp_path / "begun").rows == 10
+
+
 @pytest.mark.usefixtures("small_chunks")
 def test_overwriting_replaces_an_audit_that_was_stopped(rows: Path, tmp_path: Path) -> None:
     """Its shards are ours."""
@@ -572,6 +615,17 @@ def test_the_layout_is_told_before_a_reply_is_judged(rows: Path) -> None:
     assert met == [(str(rows), "prompt_response: prompt=prompt response=response", 0)]
 
 
+def test_an_odd_first_row_in_memory_is_broken_alone() -> None:
+    """As in a file: only where no row fits a layout, that is an error."""
+    found = audit([{"id": 3}, {"id": 4}, {"prompt": "Q", "response": "No."}], labeler=Scripted())
+    assert found.composition.unscored == {"unknown_layout": 2}
+    assert found.refusals == 1
+    assert audit([{"id": 3}, "No."], labeler=Scripted()).refusals == 1
+    for n_rows in (2, 150):
+        with pytest.raises(LayoutError, match=r"memory:1: the columns id \(int\) fit no layout"):
+            audit([{"id": 3}] * n_rows, labeler=Scripted())
+
+
 def test_an_audit_that_scored_nothing_says_why() -> None:
     """No nan% for a reader: the most frequent reasons first."""
     found = audit(["", "", "<|user|>Q"], labeler=Scripted())
@@ -579,6 +633,21 @@ def test_an_audit_that_scored_nothing_says_why() -> None:
     assert "nan" not in found._repr_markdown_()
     assert repr(audit([], labeler=Scripted())).endswith(": nothing could be scored: there were no rows>")
     assert audit(["Yes."], labeler=Scripted()).why_not_scored is None
+
+
+def test_a_notebook_shows_an_audit_as_a_table(rows: Path, tmp_path: Path) -> None:
+    """In HTML as in Markdown: the kinds that were met, and the data's own words as text."""
+    place = rows.rename(tmp_path / "<b>.jsonl")
+    found = audit(str(place), labeler=Scripted())
+    shown = found._repr_html_()
+    assert "&lt;b&gt;.jsonl" in shown
+    assert "<b>" not in shown
+    assert "4 of 8 scored replies refuse" in shown
+    kinds = [found.category_name(key) for key, share in found.by_category.items() if share.count]
+    assert kinds
+    assert all(f"<th>{kind}</th>" in shown for kind in kinds)
+    assert shown.count("<td>") == 4 * len(kinds)
+    assert "nan" not in audit([""], labeler=Scripted())._repr_html_().lower()
 
 
 def test_under_strict_only_refusals_in_full_count(rows: Path, tmp_path: Path) -> None:

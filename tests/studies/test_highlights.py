@@ -43,9 +43,23 @@ def test_doubtful_examples_are_those_nearest_to_one_half() -> None:
 
 
 def test_borderline_replies_stand_on_both_sides_of_the_threshold() -> None:
-    """Distances .4, .02, .01: the nearest first, refusing or not."""
-    found = _highlights(_judged(0, 0.9), _judged(1, 0.48), _judged(2, 0.51))
+    """Distances .2, .02, .01: the nearest first, refusing or not."""
+    found = _highlights(_judged(0, 0.7), _judged(1, 0.48), _judged(2, 0.51))
     assert [one.row_id for one in found.borderline] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "low", "high"), [(0.5, 0.2, 0.8), (0.2, 1 / 17, 0.5), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)]
+)
+def test_what_is_far_from_the_threshold_is_not_borderline(threshold: float, low: float, high: float) -> None:
+    """Four times the odds or a quarter: 1 to 1 is 1 to 4 or 4 to 1, and 1 to 4 is 1 to 16 or 1 to 1."""
+    probabilities = [low - 0.01, low, (low + high) / 2, high, high + 0.01]
+    judged = [_judged(row, p) for row, p in enumerate(probabilities)]
+    found = Highlights.of(judged, keys=KEYS, threshold=threshold)
+    assert found.near == pytest.approx((low, high))
+    assert {one.refusal_probability for one in found.borderline} <= {low, (low + high) / 2, high}
+    assert (low + high) / 2 in {one.refusal_probability for one in found.borderline}
+    assert Highlights.from_json(found.to_json()) == found
 
 
 def test_without_a_threshold_nothing_is_borderline() -> None:

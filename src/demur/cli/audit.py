@@ -22,6 +22,7 @@ from demur.cli.auditing import (
     Turns,
     TurnsName,
     audit_bar,
+    check_one_of,
     parse_fields,
     print_summary,
     say,
@@ -80,6 +81,7 @@ def audit(
     on: OnCluster = None,
 ) -> None:
     """Judge every reply of a data set, and write what it holds."""
+    check_one_of(resume=resume, overwrite=overwrite)
     fields = parse_fields(field)
     if on is not None and engine is EngineName.auto:
         # Engines that are built for this machine do not travel.

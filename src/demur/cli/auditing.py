@@ -34,6 +34,7 @@ __all__ = [
     "Turns",
     "TurnsName",
     "audit_bar",
+    "check_one_of",
     "parse_fields",
     "print_summary",
     "say",
@@ -77,6 +78,17 @@ OnCluster = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run into this folder was.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")]
+
+
+def check_one_of(*, resume: bool, overwrite: bool) -> None:
+    """Refuse to go on with what is to be replaced.
+
+    Raises:
+        BadParameter: Both are asked for.
+    """
+    if resume and overwrite:
+        message = "--resume goes on with what is there, and --overwrite replaces it; give one of them"
+        raise typer.BadParameter(message, param_hint="--resume, --overwrite")
 
 
 def parse_fields(pairs: list[str] | None, name: str = "--field", example: str = "prompt=question") -> dict[str, str]:
@@ -145,18 +157,25 @@ def say(console: Console, line: str) -> None:
 
 def print_summary(found: Audit, out: Path) -> None:
     """Print what an audit found."""
-    for layout, n_files in found.layouts.items():
-        print(f"read as {layout}" + (f" ({n_files} files)" if n_files > 1 else ""))
-    low, high = found.interval
-    policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
-    noun = "refusal" if found.refusals == 1 else "refusals"
-    finding = f"{found.refusals:,} {noun}: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"
-    print(f"{found.rows:,} replies, {finding if found.why_not_scored is None else found.why_not_scored}")
-    if found.tally.repeats:
-        print(f"{found.tally.repeats:,} of them repeat a text that came before, and were not judged again")
+    from demur.report.numbers import with_noun
+
+    print(_finding(found) if found.why_not_scored is None else found.why_not_scored)
+    if repeats := found.tally.repeats:
+        said = with_noun(repeats, "reply repeats", "replies repeat")
+        print(f"{said} a text that came before, and {'was' if repeats == 1 else 'were'} not judged again")
     if found.composition.scored and found.composition.unscored:
         print("unscored: " + ", ".join(f"{reason} {count:,}" for reason, count in found.composition.unscored.items()))
     for key, share in sorted(found.by_category.items(), key=lambda item: -item[1].count):
         if share.count:
             print(f"  {key:<24}{share.count:>7,}  {share.share:6.1%}")
     print(f"report: {out / 'report.html'}")
+
+
+def _finding(found: Audit) -> str:
+    from demur.report.numbers import with_noun
+
+    low, high = found.interval
+    policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
+    scored = with_noun(found.composition.scored, "scored reply", "scored replies")
+    verb = "refuses" if found.refusals == 1 else "refuse"
+    return f"{found.refusals:,} of {scored} {verb}: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"

@@ -127,7 +127,8 @@ def evaluate(
         if spec.sort == "demur"
         else _opened(spec, kinds, asking, gold=gold, texts=by_id)
     )
-    rows = read_labelled(gold, kinds, split=None if split is Split.all else split.value, texts=by_id)
+    wanted = None if split is Split.all else split.value
+    rows = read_labelled(gold, kinds, split=wanted, texts=by_id, needs_truth=True)
     found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
     if isinstance(measured, Judge):
         say(Console(stderr=True), spending_line(measured.spending))

@@ -19,6 +19,7 @@ from demur.cli.auditing import (
     Turns,
     TurnsName,
     audit_bar,
+    check_one_of,
     parse_fields,
     print_summary,
     say,
@@ -94,6 +95,7 @@ def judge(
     if out is None and not dry_run:
         message = "nowhere to write; give a folder, or --dry-run"
         raise typer.BadParameter(message, param_hint="--out")
+    check_one_of(resume=resume, overwrite=overwrite)
     from demur.taxonomy import Taxonomy
 
     console = Console(stderr=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from demur.cli.auditing import say
+from demur.cli.auditing import check_one_of, say
 from demur.cli.judging import (
     BaseUrl,
     Batch,
@@ -104,6 +104,7 @@ def generate(
     if out is None and not dry_run:
         message = "nowhere to write; give a file, or --dry-run"
         raise typer.BadParameter(message, param_hint="--out")
+    check_one_of(resume=resume, overwrite=overwrite)
     console, kinds = Console(stderr=True), Taxonomy.load(taxonomy)
     wanted = SynthesisRecipe.load(recipe, kinds)
     writes = Role("writer", _model(wanted, model), base_url, key_variable, price)

@@ -82,7 +82,12 @@ def labelled_files(path: Path) -> list[Path]:
 
 
 def read_labelled(
-    path: Path, taxonomy: Taxonomy, *, split: str | None = None, texts: Texts | None = None
+    path: Path,
+    taxonomy: Taxonomy,
+    *,
+    split: str | None = None,
+    texts: Texts | None = None,
+    needs_truth: bool = False,
 ) -> list[Labelled]:
     """Read a JSONL of labelled conversations, of one split where one is named.
 
@@ -91,19 +96,27 @@ def read_labelled(
         taxonomy: Names the kinds.
         split: `train`, `dev`, or None for all; rows without a split are always read.
         texts: Messages by id, for rows that have none of their own.
+        needs_truth: Whether it must be known of at least one row whether it refuses.
 
     Raises:
-        SourceError: The file is missing or holds no row of that split.
+        SourceError: The file is missing or holds no row of that split; or of none it is known whether it refuses, and
+            that is needed.
         RowError: A row is no JSON object, or its messages, verdict, labels or bits are not of the documented form.
     """
     if not path.is_file():
         message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
         raise SourceError(message)
-    read = (_labelled(line, taxonomy) for line in _sound(label_lines(path, texts)))
-    rows = [row for row in read if split is None or row.split in (split, None)]
-    if not rows:
+    columns: dict[str, None] = {}
+    rows = []
+    for line in _sound(label_lines(path, texts)):
+        columns.update(dict.fromkeys(line.fields))
+        row = _labelled(line, taxonomy)
+        if split is None or row.split in (split, None):
+            rows.append(row)
+    if not rows or (needs_truth and all(row.is_refusal is None for row in rows)):
         of_split = "" if split is None else f" of split {split!r}"
-        message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`"
+        met = f"; the columns are {', '.join(columns)}" if columns else ""
+        message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`{met}"
         raise SourceError(message)
     return rows
 

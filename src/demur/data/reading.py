@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from demur.data.shapes import Layout, Turns
     from demur.data.sources import Source
 
-__all__ = ["read_conversations"]
+__all__ = ["read_conversations", "until_understood"]
 
 _LOG = logging.getLogger(__name__)
+# Of a source, and of each of its files, of which so many rows fit no layout, none of the others is expected to.
+_HOPELESS_ROWS = 100
 
 
 def read_conversations(
@@ -33,9 +35,9 @@ def read_conversations(
 ) -> Iterator[Conversation | BrokenRow]:
     """Yield the conversations of a source in order; a row that gives none arrives as a `BrokenRow`.
 
-    A row that does not fit its file's layout is read in its own, if it has one. A file after the first whose rows fit
-    no layout gives broken rows with the reason `unknown_layout`; one among others that is a single JSON object, a
-    setting rather than data, is left out with a warning.
+    A row that does not fit its file's layout is read in its own, if it has one. Rows that fit no layout are broken,
+    with the reason `unknown_layout`, wherever they stand; a file among others that is a single JSON object, a setting
+    rather than data, is left out with a warning.
 
     Args:
         source: What to read.
@@ -46,13 +48,42 @@ def read_conversations(
         on_layout: Told each file and the layout that it is read in, before its first conversation.
 
     Raises:
-        LayoutError: There is no layout of that name, or the first row that can be read fits none.
+        LayoutError: There is no layout of that name; or no row fits one, neither among the first hundred nor among the
+            first hundred of another file.
         SourceError: The source cannot be read.
         ValueError: `turns` is neither `last` nor `all`.
     """
     check_turns(turns)
     reading = _Reading(None if layout is None else named(layout, fields), fields, on_layout)
     return reading.conversations(source, turns, limit)
+
+
+def until_understood(
+    items: Iterator[Conversation | BrokenRow],
+    misfit: Callable[[], LayoutError | None],
+    may_yet_fit: Callable[[], bool],
+) -> list[Conversation | BrokenRow]:
+    """Hold back what comes before the first conversation, for where none comes, it is one error and no broken rows.
+
+    Args:
+        items: What is read; consumed as far as it is held back.
+        misfit: Says why rows so far fit no layout; None where one did, or none was tried.
+        may_yet_fit: Says, after a hundred items, whether any of those to come fit a layout.
+
+    Raises:
+        LayoutError: No row fits a layout, as far as can be seen.
+    """
+    held: list[Conversation | BrokenRow] = []
+    for item in items:
+        held.append(item)
+        if not isinstance(item, BrokenRow):
+            return held
+        if len(held) == _HOPELESS_ROWS:
+            break
+    why = misfit()
+    if why is not None and (len(held) < _HOPELESS_ROWS or not may_yet_fit()):
+        raise why
+    return held
 
 
 @dataclass(slots=True)
@@ -64,8 +95,25 @@ class _Reading:
     on_layout: Callable[[str, Layout], None] | None
     file: str | None = field(default=None, init=False)
     layout: Layout | None = field(default=None, init=False)
+    misfit: LayoutError | None = field(default=None, init=False)
 
     def conversations(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
+        items = self._items(source, turns, limit)
+        yield from until_understood(
+            items,
+            lambda: self.misfit if self.layout is None else None,
+            lambda: any(self._fits(row) for row in source.heads(_HOPELESS_ROWS)),
+        )
+        yield from items
+
+    def _fits(self, row: Row) -> bool:
+        try:
+            self._found(row.fields)
+        except LayoutError:
+            return False
+        return True
+
+    def _items(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
         for row in source.rows(limit=limit, is_row=self._is_row):
             if isinstance(row, BrokenRow):
                 yield row
@@ -73,7 +121,7 @@ class _Reading:
             try:
                 yield from self._row_conversations(row, turns)
             except RowError as error:
-                yield BrokenRow(row.position, error)
+                yield BrokenRow(row.position, error, row.file, row.line)
 
     def _row_conversations(self, row: Row, turns: Turns) -> tuple[Conversation, ...]:
         layout = self._file_layout(row)
@@ -93,9 +141,8 @@ class _Reading:
         try:
             layout = self._found(row.fields)
         except LayoutError as error:
-            if self.layout is None:
-                message = f"{row.where}: {error}"
-                raise LayoutError(message) from error
+            if self.misfit is None:
+                self.misfit = LayoutError(f"{row.where}: {error}")
             raise RowError(str(error), where=row.where, reason="unknown_layout") from error
         self.file, self.layout = row.file, layout
         if self.on_layout is not None:

@@ -42,10 +42,14 @@ class BrokenRow:
     Attributes:
         position: Index of the row in its source, from 0.
         error: What was met, where, and under which reason it is counted.
+        file: The file, as of `Row`; None where the row came from none.
+        line: As of `Row`.
     """
 
     position: int
     error: RowError
+    file: str | None = None
+    line: int | None = None
 
 
 class Record(NamedTuple):

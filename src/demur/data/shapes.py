@@ -109,7 +109,7 @@ class Layout:
         values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}
         spoken = layout.shape.read(values, row.where)
         return tuple(
-            Conversation(heard, row.position, side, turn, reasoning)
+            Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
             for side, messages in spoken
             for turn, heard, reasoning in _judged(messages, row.where, turns)
         )

@@ -6,6 +6,7 @@ a sequence of parts; positions count over all of them, and memory does not grow 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.resources
 import itertools
@@ -71,17 +72,26 @@ class Source:
                 it is a row, and no setting that belongs to the data.
 
         Raises:
-            SourceError: The source holds no row, no row that can be read, or a part that is damaged.
+            SourceError: The source holds no row, or no row that can be read because its parts are damaged. One damaged
+                part among others is a broken row with the reason `damaged_file`, after what could be read of it.
         """
         position = -1
         for position, (part, record) in enumerate(itertools.islice(self._records(is_row), limit)):
             if isinstance(record.value, RowError):
-                yield BrokenRow(position, record.value)
+                yield BrokenRow(position, record.value, part.name, record.line)
             else:
                 yield Row(position, record.value, part.name, record.line)
         if position < 0 and limit != 0:
             message = f"{self.name!r} holds no rows; give a source with at least one"
             raise SourceError(message)
+
+    def heads(self, n_rows: int) -> Iterator[Row]:
+        """Yield those of the first rows of each part that can be read; of a single part, which is read anyway, none."""
+        for part in self._parts if len(self._parts) > 1 else ():
+            with contextlib.suppress(SourceError):
+                for record in itertools.islice(part.records(), n_rows):
+                    if not isinstance(record.value, RowError):
+                        yield Row(0, record.value, part.name, record.line)
 
     def fingerprint(self) -> str:
         """Return what the content is known by: a sha256 over its parts' names, sizes and contents, or `stdin`."""
@@ -91,14 +101,27 @@ class Source:
 
     def _records(self, is_row: IsRow | None) -> Iterator[tuple[Part, Record]]:
         self._bytes_read = bytes_before = 0.0
+        is_only = len(self._parts) == 1
+        damage: SourceError | None = None
+        is_any_read = False
         for part in self._parts:
-            size = part.size if part.size is not None else 0
-            for record in _readable(part, is_only=len(self._parts) == 1):
-                self._bytes_read = bytes_before + record.share * size
-                if is_row is None or len(self._parts) == 1 or _is_row(record, part, is_row):
-                    yield part, record
+            size, line = part.size if part.size is not None else 0, 0
+            try:
+                for record in _readable(part, is_only=is_only):
+                    line = record.line
+                    self._bytes_read = bytes_before + record.share * size
+                    is_any_read = is_any_read or not isinstance(record.value, RowError)
+                    if is_row is None or is_only or _is_row(record, part, is_row):
+                        yield part, record
+            except SourceError as error:
+                if is_only:
+                    raise
+                damage = error if damage is None else damage
+                yield part, Record(line + 1, _of_part(error, part), 1.0)
             bytes_before += size
         self._bytes_read = bytes_before
+        if damage is not None and not is_any_read:
+            raise damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +181,15 @@ def _readable(part: Part, *, is_only: bool) -> Iterator[Record]:
             raise _hopeless(part, broken)
     yield from held
     yield from records
+
+
+def _of_part(error: SourceError, part: Part) -> RowError:
+    """Return the error of a damaged part as that of one row, its place apart."""
+    rest = str(error).removeprefix(f"{part.name}:")
+    line, _, message = rest.partition(": ")
+    if line.isdigit():
+        return RowError(message, where=f"{part.name}:{line}", reason="damaged_file")
+    return RowError(rest.strip(), where=part.name, reason="damaged_file")
 
 
 def _hopeless(part: Part, broken: Sequence[RowError]) -> SourceError:

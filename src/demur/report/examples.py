@@ -92,7 +92,8 @@ def _kind(audit: Audit, key: str) -> Kind:
 
 def _shown(example: Example, audit: Audit, *, with_outcome: bool = False) -> Shown:
     side = "" if example.side is None else f", {example.side}"
-    parts = [f"row {count(example.row_id)}{side}", f"refusal {probability(example.refusal_probability)}"]
+    place = f"row {count(example.row_id)}" if example.where is None else example.where
+    parts = [f"{place}{side}", f"refusal {probability(example.refusal_probability)}"]
     if example.category is not None:
         of_kind = probability(example.category_probability)
         parts.append(f"{audit.category_name(example.category).lower() if with_outcome else 'kind'} {of_kind}")

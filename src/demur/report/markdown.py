@@ -85,7 +85,7 @@ def _replies(audit: Audit) -> Iterator[str]:
         yield from _kind(kind)
     if near := borderline(audit):
         yield "## Borderline replies"
-        yield f"The replies nearest to the threshold of {audit.threshold}, the nearest first."
+        yield words.borderline_note(audit)
         yield _shown(near)
 
 
@@ -118,7 +118,7 @@ def _rest(audit: Audit) -> Iterator[str]:
 
 def _shown(replies: Sequence[Shown]) -> str:
     return "\n".join(
-        f"- {one.place}\n  - Request: {escaped(one.request) or 'none'}\n  - Reply: {escaped(one.reply)}"
+        f"- {escaped(one.place)}\n  - Request: {escaped(one.request) or 'none'}\n  - Reply: {escaped(one.reply)}"
         # A line of its own: emphasis inside of the reply breaks where no space stands around it, as in Chinese.
         + (f"\n  - Marked: {escaped(one.evidence)}" if one.evidence not in ("", one.reply) else "")
         for one in replies

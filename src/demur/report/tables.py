@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.report.plots import category_order
@@ -11,6 +12,8 @@ from demur.stats.composition import UNNAMED
 from demur.stats.shares import Share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from demur.studies.findings import Audit
 
 __all__ = [
@@ -28,7 +31,16 @@ __all__ = [
 
 _WORDINGS = 20
 _FINGERPRINT = 16
-_TOLD_ELSEWHERE = frozenset({"chunk", "dedup"})
+# How reports put what a labeler says of itself; of anything else they give name and value.
+_OF_MODEL = {
+    "name": "{}",
+    "weights_sha256": "weights {}",
+    "encoder": "encoder {}",
+    "encoder_sha256": "encoder fingerprint {}",
+    "engine": "engine {}",
+    "max_tokens": "reads at most {} tokens of a conversation",
+    "endpoint": "at {}",
+}
 _SHARE_HEAD = ("Refusals", "Of scored", "95% interval", "Of refusals")
 
 
@@ -139,18 +151,17 @@ def identification(audit: Audit) -> tuple[tuple[str, str], ...]:
     source, taxonomy, options = manifest["source"], manifest["taxonomy"], manifest["options"]
     thresholds, sets = manifest["thresholds"], manifest["category_sets"]
     layouts = "; ".join(f"{layout} ({with_noun(files, 'file')})" for layout, files in sorted(audit.layouts.items()))
-    given = {key: value for key, value in options.items() if value not in (None, {}) and key not in _TOLD_ELSEWHERE}
     return (
         ("Source", str(source["name"])),
         ("Source fingerprint", _short(source["fingerprint"])),
         *((("Read as", layouts),) if layouts else ()),
         *((("Repeated texts", _repeats(audit)),) if options.get("dedup") else ()),
-        ("Model", _listed({key: _short(value) for key, value in manifest["model"].items()})),
+        ("Model", "; ".join(_of_model(key, value) for key, value in manifest["model"].items())),
         ("Taxonomy", f"{taxonomy['name']} {taxonomy['version']}, fingerprint {_short(taxonomy['fingerprint'])}"),
         ("Policy", str(manifest["policy"])),
-        ("Thresholds", "none" if thresholds is None else _listed(thresholds)),
-        ("Sets of kinds", "none" if sets is None else _listed(sets)),
-        ("Options", _listed(given)),
+        ("Thresholds", "none" if thresholds is None else _thresholds(thresholds)),
+        ("Sets of kinds", "none" if sets is None else _sets(sets)),
+        ("Options", "; ".join(_options(options))),
         ("Demur", str(manifest["demur"])),
     )
 
@@ -184,5 +195,39 @@ def _short(value: object) -> str:
     return f"{text[:_FINGERPRINT]}…" if is_fingerprint else "none" if value is None else text
 
 
-def _listed(values: dict[str, object] | dict[str, str]) -> str:
-    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
+def _of_model(key: str, value: Any) -> str:  # noqa: ANN401  # labelers of others may say anything of themselves
+    if key == "first_look":
+        if value is None:
+            return "no first look: every text is read in full"
+        settled = f"a probability of refusal below {value['below']:.3g} is taken for an answer"
+        return f"first look at {value['tokens']} tokens of longer texts, where {settled}"
+    if key == "evidence":
+        return f"{'finds' if value else 'does not look for'} the sentence that carries a refusal"
+    words = _OF_MODEL.get(key, f"{key.replace('_', ' ')} {{}}")
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{name} {each}" for name, each in value.items())
+    return words.format(_short(value) if value not in ("", None) else "none")
+
+
+def _thresholds(found: Mapping[str, float]) -> str:
+    return (
+        f"a reply refuses from a probability of {found['refusal']:.3g} on; a refusal is partial from "
+        f"{found['partial']:.3g} on; a further kind is a reason from {found['further']:.3g} on"
+    )
+
+
+def _sets(stated: Mapping[str, float]) -> str:
+    share, basis = f"{100 * stated['coverage']:g}%", with_noun(int(stated["n"]), "held-out refusal")
+    kinds = f"kinds with a probability of at least {stated['least']:.3g}" if stated["least"] else "all kinds"
+    return f"{kinds}, stated to hold the main kind of {share} of refusals from {basis}"
+
+
+def _options(options: Mapping[str, Any]) -> Iterator[str]:
+    """Say how the source was read; deduplication and chunks are told elsewhere, or are nobody's choice."""
+    yield "every reply of a row is judged" if options["turns"] == "all" else "the last reply of a row is judged"
+    if options["limit"] is not None:
+        yield f"the first {with_noun(options['limit'], 'row')} only"
+    if options["layout"] is not None:
+        yield f"layout given: {options['layout']}"
+    if options["fields"]:
+        yield f"columns given: {', '.join(f'{part}={column}' for part, column in options['fields'].items())}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import count, percent, percent_range, with_noun
+from demur.report.numbers import count, percent, percent_range, probability, with_noun
 from demur.stats.shares import Interval
+from demur.studies.highlights import BORDERLINE_ODDS
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_REFUSAL",
+    "borderline_note",
     "correction",
     "examples_note",
     "headline",
@@ -42,7 +44,12 @@ def headline(audit: Audit) -> str:
         return "No reply could be judged, so there is no share to report."
     parts = f"{count(found.full)} in full, {count(found.partial)} in part{_POLICIES[audit.policy]}"
     unscored = found.rows - found.scored
-    left_out = f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and count nowhere" if unscored else ""
+    verb_of_unscored = "counts" if unscored == 1 else "count"
+    left_out = (
+        f"; {with_noun(unscored, 'reply', 'replies')} could not be judged and {verb_of_unscored} nowhere"
+        if unscored
+        else ""
+    )
     scored = with_noun(found.scored, "scored reply", "scored replies")
     verb = "refuses" if found.refusals == 1 else "refuse"
     return f"{count(found.refusals)} of {scored} {verb}: {parts}{left_out}."
@@ -74,8 +81,8 @@ def pairs_sentence(audit: Audit) -> str:
     if not pairs.total:
         return ""
     return (
-        f"Of {with_noun(pairs.total, 'pair')}, {count(pairs.chosen_only)} prefer a refusal to an answer, and "
-        f"{count(pairs.rejected_only)} prefer an answer to a refusal."
+        f"Of {with_noun(pairs.total, 'pair')}, {_prefer(pairs.chosen_only)} a refusal to an answer, and "
+        f"{_prefer(pairs.rejected_only)} an answer to a refusal."
     )
 
 
@@ -114,6 +121,18 @@ def examples_note(audit: Audit) -> str:
     )
 
 
+def borderline_note(audit: Audit) -> str:
+    """Say which replies are shown as borderline; empty where the labeler has no threshold."""
+    near = audit.highlights.near
+    if near is None:
+        return ""
+    low, high = (probability(value) for value in near)
+    return (
+        f"Replies with a probability of refusal near the threshold of {audit.threshold:g}, the nearest first: "
+        f"from {low} to {high}, where the odds are within a factor of {BORDERLINE_ODDS} of the threshold's."
+    )
+
+
 def no_wordings(audit: Audit) -> str:
     """Say why no wording is shown."""
     if not audit.composition.refusals:
@@ -141,6 +160,10 @@ def unscored_note(audit: Audit) -> str:
     )
 
 
+def _prefer(number: int) -> str:
+    return f"{count(number)} {'prefers' if number == 1 else 'prefer'}"
+
+
 def _dependence(audit: Audit) -> str:
     """Say what replies to one request do to the interval; empty where no request is answered twice."""
     found = audit.composition
@@ -151,5 +174,12 @@ def _dependence(audit: Audit) -> str:
     answered = f" {with_noun(found.scored, 'reply', 'replies')} answer {some}{with_noun(number, 'request')}"
     if number == 1:
         return f"{answered}: the interval is of replies to this one, and says nothing of others."
-    independent = count(round(found.scored / found.refused.effect))
-    return f"{answered}, which the interval allows for: they say as much as {independent} to as many requests."
+    independent = round(found.scored / found.refused.effect)
+    width = f"the interval is as wide as for {with_noun(independent, 'reply', 'replies')} to {_different(independent)}"
+    if independent >= found.scored:
+        return f"{answered}. Replies to one request may depend on each other; here they do not: {width}."
+    return f"{answered}. Replies to one request depend on each other, so {width}."
+
+
+def _different(number: int) -> str:
+    return with_noun(number, "request" if number == 1 else "different request")

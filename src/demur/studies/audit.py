@@ -20,6 +20,7 @@ from demur.studies.progress import Progress
 from demur.studies.release import release
 from demur.studies.run import Run, chunk_size
 from demur.studies.shards import schema
+from demur.studies.writing import read_object
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy
 
@@ -38,6 +39,11 @@ __all__ = ["Audit", "Progress", "audit"]
 
 _FORMAT = 5
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
+_CANNOT_GO_ON = (
+    "{name} can be read only once, so this run cannot be resumed: put the rows in a file to be able to, or begin anew "
+    "with --overwrite (overwrite=True)."
+)
+_NOTHING_FINISHED = "Nothing is finished yet; the same call begins anew."
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line
@@ -95,8 +101,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             another process writes to it.
         TaxonomyError: A kind is named like a column of the verdicts.
         TypeError: What is given as data is neither the name of a source nor several conversations.
-        ValueError: There is no such policy, or the labeler has another.
+        ValueError: There is no such policy, or the labeler has another; or both `resume` and `overwrite` are asked for.
     """
+    if resume and overwrite:
+        message = "resume goes on with what the folder holds, and overwrite replaces it; give one of them"
+        raise ValueError(message)
     counted = Policy.of(labeler, policy)
     if taxonomy is None:
         own = getattr(labeler, "taxonomy", None)
@@ -129,12 +138,24 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)
-        elif folder.shards(taxonomy).numbers() and not isinstance(error, OutputError):
-            error.add_note(_HOW_TO_GO_ON.format(path=folder.path))
+        elif advice := _advice(error, folder, taxonomy):
+            error.add_note(advice)
         raise
     if out is None:
         weakref.finalize(found, shutil.rmtree, folder.path, ignore_errors=True)
     return found
+
+
+def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy) -> str | None:
+    """Say what is left of an audit that ended early, and how to go on; None where the error says it itself."""
+    if isinstance(error, OutputError):
+        return None
+    if not folder.shards(taxonomy).numbers():
+        return _NOTHING_FINISHED if isinstance(error, KeyboardInterrupt) and not folder.is_finished else None
+    source = read_object(folder.manifest)["source"] if folder.manifest.is_file() else {}
+    if source.get("fingerprint", "") is None:
+        return _CANNOT_GO_ON.format(name=repr(source["name"]))
+    return _HOW_TO_GO_ON.format(path=folder.path)
 
 
 def _manifest(

@@ -20,6 +20,7 @@ __all__ = ["BrokenSample", "Example"]
 
 _REQUEST_CHARACTERS = 280
 _REPLY_CHARACTERS = 480
+_PLACE = 200
 _NUMBERS = ("refusal_probability", "category_probability")
 
 
@@ -38,6 +39,7 @@ class Example:
         refusal_probability: P(the reply refuses); nan where the labeler has none.
         category_probability: P(the main kind | the reply refuses); nan where the labeler has none.
         evidence: The sentence that carries the refusal, as a span of the excerpt `reply`; None where there is none.
+        where: Excerpt of `file:line`; None where the row came from no file.
     """
 
     row_id: int
@@ -50,6 +52,7 @@ class Example:
     refusal_probability: float
     category_probability: float
     evidence: Evidence | None = None
+    where: str | None = None
 
     @property
     def probability(self) -> float:
@@ -71,6 +74,7 @@ class Example:
             refusal_probability=verdict.refusal_probability,
             category_probability=category_probability,
             evidence=evidence,
+            where=None if conversation.file is None else excerpt(f"{conversation.file}:{conversation.line}", _PLACE),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -104,4 +108,4 @@ class BrokenSample:
     @classmethod
     def of(cls, error: RowError) -> Self:
         """Keep what the error says, in excerpt."""
-        return cls(excerpt(error.where, 200), excerpt(error.message, 300), excerpt(error.reason, 80))
+        return cls(excerpt(error.where, _PLACE), excerpt(error.message, 300), excerpt(error.reason, 80))

@@ -189,6 +189,15 @@ class Audit:
         lines = [f"| {self.category_name(key)} | {one.count:,} | {one.share:.2%} |" for key, one in found if one.count]
         return "\n".join([f"`{repr(self)[1:-1]}`", *head, *lines])
 
+    def _repr_html_(self) -> str:
+        """Return the same table for notebooks that show HTML; what the data say stands in it as text."""
+        import html
+
+        found = self.table().query("count > 0").sort_values("count", ascending=False, kind="stable")
+        shown = found.rename(index=self.category_name)[["count", "share", "low", "high"]]
+        shown.index.name = "kind"
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(float_format='{:.4f}'.format)}"
+
 
 def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
     """Open a finished audit, to read its numbers or to render it anew; nothing is judged again.

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
     _Rank = Callable[[Example], float]
 
-__all__ = ["BORDERLINE", "BROKEN_ROWS", "DOUBTFUL", "SUREST", "Highlights"]
+__all__ = ["BORDERLINE", "BORDERLINE_ODDS", "BROKEN_ROWS", "DOUBTFUL", "SUREST", "Highlights"]
 
 SUREST = 3
 DOUBTFUL = 2
 BORDERLINE = 10
+BORDERLINE_ODDS = 4
+"""How many times the odds p / (1 - p) of a borderline reply may be those of the threshold, or these its own."""
 BROKEN_ROWS = 20
 
 
@@ -38,7 +40,8 @@ class Highlights:
         surest: Refusals of each kind (`unnamed` for those of none) by falling P(refuses and of the kind), `SUREST` at
             most.
         doubtful: Refusals of each kind whose P(refuses and of the kind) is nearest to one half, `DOUBTFUL` at most.
-        borderline: Replies whose probability of refusal is nearest to the threshold, `BORDERLINE` at most.
+        borderline: Replies whose probability of refusal is within `near`, those nearest to the threshold, `BORDERLINE`
+            at most.
         wordings: How refusals open, counted.
         broken: The first rows that could not be read, `BROKEN_ROWS` at most.
     """
@@ -49,6 +52,14 @@ class Highlights:
     borderline: tuple[Example, ...] = ()
     wordings: Wordings = field(default_factory=Wordings)
     broken: tuple[BrokenSample, ...] = ()
+
+    @property
+    def near(self) -> tuple[float, float] | None:
+        """Return from which to which probability a reply is borderline; None without a threshold.
+
+        |log-odds(p) - log-odds(threshold)| <= log `BORDERLINE_ODDS`: from .2 to .8 for a threshold of .5.
+        """
+        return None if self.threshold is None else _near(self.threshold)
 
     @classmethod
     def of(
@@ -118,7 +129,7 @@ class Highlights:
             data["threshold"],
             {key: tuple(map(Example.from_json, examples)) for key, examples in data["surest"].items()},
             {key: tuple(map(Example.from_json, examples)) for key, examples in data["doubtful"].items()},
-            tuple(map(Example.from_json, data["borderline"])),
+            _borderline(map(Example.from_json, data["borderline"]), data["threshold"]),
             Wordings.from_json(data["wordings"]),
             tuple(BrokenSample(**one) for one in data["broken"]),
         )
@@ -159,8 +170,15 @@ def _best(examples: Iterable[Example], rank: _Rank, n: int) -> tuple[Example, ..
 def _borderline(examples: Iterable[Example], threshold: float | None) -> tuple[Example, ...]:
     if threshold is None:
         return ()
-    known = [one for one in examples if not math.isnan(one.refusal_probability)]
-    return _best(known, lambda one: abs(one.refusal_probability - threshold), BORDERLINE)
+    low, high = _near(threshold)
+    near = [one for one in examples if low <= one.refusal_probability <= high]
+    return _best(near, lambda one: abs(one.refusal_probability - threshold), BORDERLINE)
+
+
+def _near(threshold: float) -> tuple[float, float]:
+    rest = 1 - threshold
+    low = threshold / (threshold + BORDERLINE_ODDS * rest)
+    return low, BORDERLINE_ODDS * threshold / (BORDERLINE_ODDS * threshold + rest)
 
 
 def _merged(

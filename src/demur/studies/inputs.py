@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from demur.conversation import Conversation
-from demur.data.reading import read_conversations
+from demur.data.reading import read_conversations, until_understood
 from demur.data.sources import STANDARD_INPUT, BrokenRow, Source, open_source
 from demur.studies.memory import MEMORY, RowReader, rows_of
 
@@ -206,6 +206,12 @@ class _FromMemory(_Layouts):
         return digest.hexdigest()
 
     def items(self) -> Iterator[Item]:
+        items = self._items()
+        # As in files: where no row ever fits, that is one error and no broken rows.
+        yield from until_understood(items, lambda: self._reader.misfit, lambda: False)
+        yield from items
+
+    def _items(self) -> Iterator[Item]:
         for position, given in enumerate(itertools.islice(self._rows, self._limit)):
             self._read = position + 1
             yield from self._reader.read(position, given)

@@ -48,13 +48,14 @@ def rows_of(data: object) -> Iterable[object]:
 
 @dataclass(slots=True)
 class RowReader:
-    """Read rows one after the other, each in the layout of the first, or in its own where it does not fit that.
+    """Read rows one after the other, each in the layout of the first that fits one, or in its own.
 
     Attributes:
         name: Name of the layout; None to find it.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
         on_layout: Told what is read, and the layout that it is read in, before its first conversation.
+        misfit: Why the first row fits no layout, or not the named one; None where a row does, or none was met.
 
     Raises:
         LayoutError: There is no layout of that name.
@@ -64,6 +65,7 @@ class RowReader:
     fields: Mapping[str, str]
     turns: Turns
     on_layout: Callable[[str, Layout], None] | None
+    misfit: LayoutError | None = field(default=None, init=False)
     _layout: Layout | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +78,6 @@ class RowReader:
 
         Raises:
             TypeError: It is neither conversation nor string nor row.
-            LayoutError: It is the first row, and fits no layout, or not the named one.
         """
         try:
             if isinstance(given, Conversation):
@@ -87,7 +88,8 @@ class RowReader:
                 return self._text_conversations(position, given)
         except RowError as error:
             where = f"{MEMORY}:{position + 1}"
-            return (BrokenRow(position, RowError(error.message, where=where, reason=error.reason)),)
+            moved = RowError(error.message, where=where, reason=error.reason)
+            return (BrokenRow(position, moved, MEMORY, position + 1),)
         message = f"{MEMORY}:{position + 1}: met {type(given).__name__}; give {_ACCEPTED}"
         raise TypeError(message)
 
@@ -111,8 +113,10 @@ class RowReader:
             found = detect(row.fields, self.fields) if self.name is None else named(self.name, self.fields)
             self._layout = found.bound(row.fields)
         except LayoutError as error:
-            message = f"{row.where}: {error}"
-            raise LayoutError(message) from error
+            if self.misfit is None:
+                self.misfit = LayoutError(f"{row.where}: {error}")
+            raise RowError(str(error), where=row.where, reason="unknown_layout") from error
+        self.misfit = None
         if self.on_layout is not None:
             self.on_layout(MEMORY, self._layout)
         return self._layout
@@ -120,7 +124,8 @@ class RowReader:
     def _text_conversations(self, position: int, text: str) -> tuple[Conversation, ...]:
         """Read a string: as a row with nothing but `text` where a layout is named, as `label` reads it otherwise."""
         if self.name is None and self.turns == "last":
-            return tuple(replace(one, row_id=position) for one in as_conversations([text]))
+            said = as_conversations([text])
+            return tuple(replace(one, row_id=position, file=MEMORY, line=position + 1) for one in said)
         row = _row(position, {"text": text})
         if self.name is not None:
             return self._row_conversations(row)
@@ -132,9 +137,10 @@ def _row(position: int, given: Mapping[Any, object]) -> Row:
 
 
 def _placed(conversation: Conversation, position: int) -> Conversation:
-    """Give a conversation that was built by hand, and so says it is row 0, its position."""
+    """Give a conversation that was built by hand, and so says it is row 0, its position; one of no file its place."""
     is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
-    return replace(conversation, row_id=position) if is_unplaced else conversation
+    placed = replace(conversation, row_id=position) if is_unplaced else conversation
+    return placed if placed.file is not None else replace(placed, file=MEMORY, line=position + 1)
 
 
 def _records(frame: pd.DataFrame) -> list[Mapping[str, object]]:

@@ -35,8 +35,9 @@ _PART = re.compile(rf"part-\d{{6,}}\.(?:parquet|json)(?:\.tmp)?|{re.escape(TEXTS
 def schema(keys: Sequence[str]) -> pa.Schema:
     """Return the columns of `verdicts.parquet`; each category has one of its own, P(kind | the reply refuses).
 
-    Evidence counts the characters of the reply as it was judged, reasoning set apart. `category_set` is empty and
-    `resolution` null where the reply does not refuse, or its labeler states no coverage.
+    `file` and `line` say where the row stands, as messages name it. Evidence counts the characters of the reply as it
+    was judged, reasoning set apart. `category_set` is empty and `resolution` null where the reply does not refuse, or
+    its labeler states no coverage.
 
     Raises:
         TaxonomyError: A category is named like one of the other columns.
@@ -47,6 +48,8 @@ def schema(keys: Sequence[str]) -> pa.Schema:
     columns = pa.schema(
         [
             pa.field("row_id", pa.int64(), nullable=False),
+            pa.field("file", pa.string()),
+            pa.field("line", pa.int64()),
             pa.field("side", pa.string()),
             pa.field("turn", pa.int32(), nullable=False),
             pa.field("verdict", pa.string(), nullable=False),
@@ -205,6 +208,9 @@ def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
     kinds: Sequence[float | None] = verdict.category_probabilities or (None,) * len(keys)
     return {
         "row_id": item.row_id if isinstance(item, Conversation) else item.position,
+        # The system may name a file in bytes that are not UTF-8, which Parquet cannot hold.
+        "file": None if item.file is None else item.file.encode(errors="replace").decode(),
+        "line": item.line,
         "side": item.side if isinstance(item, Conversation) else None,
         "turn": item.turn if isinstance(item, Conversation) else 0,
         "verdict": verdict.outcome,
