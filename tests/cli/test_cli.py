@@ -285,6 +285,67 @@ def test_what_only_the_classifier_heeds_is_not_ignored(
     assert f"{words[0]}: only the labeler 'demur' heeds it, and what is measured is {labeler!r}" in said
 
 
+@pytest.mark.parametrize(
+    "command", [("evaluate", "--labeler"), ("benchmark", "--labelers")], ids=lambda words: words[0]
+)
+@pytest.mark.parametrize("labeler", ["demur", "keywords", "recorded:said.jsonl"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--base-url", "http://localhost:1/v1"),
+        ("--batch",),
+        ("--cache", "answers.sqlite"),
+        ("--concurrency", "8"),
+        ("--key-env", "KEY"),
+        ("--max-cost", "1"),
+        ("--max-rows", "1"),
+        ("--parameter", "seed=7"),
+        ("--poll", "1"),
+        ("--price", "1,2"),
+        ("--prices", "prices.yaml"),
+        ("--prompt", "short"),
+        ("--retries", "1"),
+        ("--timeout", "9"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_only_a_judge_heeds_is_not_ignored(
+    demur: Demur, labelled_file: Path, command: tuple[str, str], labeler: str, words: tuple[str, ...]
+) -> None:
+    """A limit that limits nothing would be believed in."""
+    name, option = command
+    code, printed, errors = demur(name, labelled_file, option, labeler, *words)
+    assert (code, printed) == (2, "")
+    said = " ".join(errors.replace("│", " ").split())
+    assert f"{words[0]}: only a judge (judge:MODEL) heeds it, and what is measured is {labeler!r}" in said
+
+
+def test_a_judge_in_the_environment_is_none_that_is_asked_for(
+    demur: Demur, labelled_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables that stand there for `demur judge` are no options of this command."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
+    code, _, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")
+    assert code == 0, errors
+
+
+@pytest.mark.parametrize("command", ["agree", "benchmark"])
+def test_a_kind_of_annotator_goes_with_a_crosswalk(demur: Demur, labelled_file: Path, command: str) -> None:
+    """Rows of ours say themselves who annotated them."""
+    code, printed, errors = demur(command, labelled_file, "--annotator-kind", "llm")
+    assert (code, printed) == (2, "")
+    assert "only labels that a crosswalk maps need it" in " ".join(errors.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["agree", "benchmark", "evaluate"])
+def test_one_form_is_printed(demur: Demur, labelled_file: Path, command: str) -> None:
+    """The other would be dropped without a word."""
+    code, printed, errors = demur(command, labelled_file, "--json", "--markdown")
+    assert (code, printed) == (2, "")
+    assert "--json, --markdown: one of them can be printed" in " ".join(errors.replace("│", " ").split())
+
+
 def test_classify_shows_the_set_of_kinds(demur: Demur, stating_weights: Path, older_weights: Path) -> None:
     """From a probability of 1 on, the main kind alone; at 99.9 % 200 refusals are too few; older weights show none."""
     words = ("classify", "--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--threshold", "0")

@@ -15,6 +15,8 @@ from demur.cli.options import (  # typer reads the types when it runs
     AnnotatorSort,
     CrosswalkName,
     TaxonomyFile,
+    require_crosswalk,
+    require_one_form,
 )
 
 __all__ = ["agree"]
@@ -29,6 +31,7 @@ class Split(StrEnum):
 
 
 def agree(
+    context: typer.Context,
     files: Annotated[list[str], typer.Argument(help="JSONL files of rows with `annotations`; one id is one reply.")],
     texts: Annotated[
         list[Path] | None,
@@ -51,6 +54,8 @@ def agree(
     from demur.report.agreement import agreement_markdown, agreement_text
     from demur.taxonomy import Taxonomy
 
+    require_crosswalk(context, crosswalk)
+    require_one_form(as_json=as_json, markdown=markdown)
     found = measure(
         files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=None if split is Split.all else split.value,
         resamples=resamples, seed=seed, discuss=discuss, strict=strict, crosswalk=crosswalk,

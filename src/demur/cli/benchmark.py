@@ -49,7 +49,9 @@ from demur.cli.options import (
     TaxonomyFile,
     WeightsFolder,
     open_analyzer,
-    require_classifier,
+    require_crosswalk,
+    require_heeded,
+    require_one_form,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +141,9 @@ def benchmark(
     from demur.taxonomy import Taxonomy
 
     specs = parse_labelers(labelers)
-    require_classifier(context, specs)
+    require_heeded(context, specs)
+    require_crosswalk(context, crosswalk)
+    require_one_form(as_json=as_json, markdown=markdown)
     console = Console(stderr=True)
     kinds = Taxonomy.load(taxonomy)
     asking = Asking(

@@ -44,7 +44,8 @@ from demur.cli.options import (
     WeightsFolder,
     Workers,
     open_analyzer,
-    require_classifier,
+    require_heeded,
+    require_one_form,
 )
 from demur.model.engine_names import EngineName
 from demur.verdict import Policy
@@ -115,7 +116,8 @@ def evaluate(
     from demur.taxonomy import Taxonomy
 
     spec, kinds = _spec(labeler), Taxonomy.load(taxonomy)
-    require_classifier(context, [spec])
+    require_heeded(context, [spec])
+    require_one_form(as_json=as_json, markdown=markdown)
     runtime = Runtime.of(engine, workers, exact=exact)
     asking = Asking(
         base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
