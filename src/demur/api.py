@@ -75,8 +75,8 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         html: Where to write a page with heat maps; None for nowhere.
 
     Raises:
-        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split` or
-            `texts` stand beside a crosswalk.
+        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split`,
+            `texts` or a second source stand beside a crosswalk.
         OutputError: The page cannot be written.
         TypeError: What is given is neither files nor rows.
     """
@@ -232,8 +232,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         on_verdict: Told name, verdicts so far and rows in all, as they come.
 
     Raises:
-        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read; or `split`
-            or `texts` stand beside a crosswalk.
+        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read; or `split`,
+            `texts` or a second source stand beside a crosswalk.
         EndpointError: A judge cannot be asked.
         OutputError: The folder cannot be written.
         LabelerError: There is no such labeler, or two have one name.
@@ -301,9 +301,16 @@ def _annotated(
     of_texts = [] if texts is None else list(texts)
     items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
     if foreign is not None:
-        if len(items) != 1 or not isinstance(items[0], str | Path):
-            message = f"a crosswalk maps the labels of one named source; met {len(items)}"
+        if not items or not all(isinstance(item, str | Path) for item in items):
+            met = ", ".join(sorted({type(item).__name__ for item in items}))
+            message = f"a crosswalk maps the labels of a named source, such as hf://owner/name; met {met or 'none'}"
             raise TypeError(message)
+        if len(items) > 1:
+            message = (
+                f"{len(items)} sources ({', '.join(map(str, items))}) beside a crosswalk, which maps the columns of one "
+                "data set; give them one after the other, or put their rows into one file"
+            )
+            raise SourceError(message)
         _require_whole(split, of_texts)
         walk = Crosswalk.load(foreign[0], taxonomy)
         rows = read_foreign(str(items[0]), walk, kind=foreign[1], strict=strict)
