@@ -152,6 +152,8 @@ def test_evaluate_measures_a_judge_and_what_is_on_record(
     assert code == 0, errors
     assert json.loads(printed)["labeler"] == "old (LLM)"
     assert json.loads(printed)["gate"]["recall"]["value"] == 0.75
-    code, _, errors = demur(*words, "keywords,annotators")
-    assert code == 2
-    assert "is not one labeler" in errors
+    for name in ("keywords,annotators", "annotators", "bogus"):
+        code, _, errors = demur(*words, name)
+        assert code == 2
+        said = " ".join(errors.replace("│", " ").split())
+        assert f"{name!r} is not one labeler; give one of demur, keywords, judge:MODEL, recorded:FILE;" in said
