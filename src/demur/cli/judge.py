@@ -77,7 +77,11 @@ def judge(
     prices: PriceFile = None,
     price: PricePair = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would come to in rows, tokens and USD, and ask nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Say what it would come to in rows, tokens and USD, and where limits would stop it; ask nothing.",
+        ),
     ] = False,
     batch: Batch = False,
     poll: PollSeconds = 30.0,
@@ -102,7 +106,9 @@ def judge(
         base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
         timeout, retries, cache,
     )  # fmt: skip
-    run = None if out is None else str(out.resolve())
+    # What an earlier run was charged counts where this one goes on with it; a dry one forgets nothing.
+    is_apart = out is None or (dry_run and _begins_anew(out, resume=resume, overwrite=overwrite))
+    run = None if is_apart or out is None else str(out.resolve())
     opened = asking.open(model, Taxonomy.load(taxonomy), tell=lambda line: say(console, line), run=run)
     if dry_run or out is None:
         _print_estimate(opened, source, reading)
