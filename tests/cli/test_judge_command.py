@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 from contextlib import closing
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from demur.studies.folder import AuditFolder
-from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, kind_of
+from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, Response, kind_of
 from tests.processes import start, wait_for
 
 if TYPE_CHECKING:
@@ -186,6 +187,29 @@ def test_a_budget_ends_a_run_and_a_larger_one_goes_on_with_it(
     assert code == 0, errors
     assert "0 answers paid for, 15 from the cache" in printed
     assert llm_server.n_paid == 15
+
+
+def test_after_an_outage_it_is_said_how_to_ask_again(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:
+    """A finished audit stays as it is; begun anew, it asks what had no answer, and pays for nothing else."""
+    cases = write_rows(tmp_path / "rows.jsonl", 6, is_mixed=False)
+    words = (*judge_words(llm_server, tmp_path), "--retries", 0)
+    door = llm_server.rejects
+    down = Response(500, {"error": {"message": "down"}})
+    llm_server.rejects = lambda body: down if re.search(r"row=[1-4]\b", body["messages"][-1]["content"]) else None
+    said = "4 replies without a verdict of the judge; --resume leaves a finished audit as it is, --overwrite asks them"
+    assert said in demur(*words)[2]
+    llm_server.rejects = door
+    before = (tmp_path / "out" / "verdicts.parquet").read_bytes()
+    code, _, errors = demur(*words, "--resume")
+    assert code == 0
+    assert said in errors
+    assert (tmp_path / "out" / "verdicts.parquet").read_bytes() == before
+    assert llm_server.n_paid == 2
+    code, printed, errors = demur(*words, "--overwrite")
+    assert code == 0, errors
+    assert "without a verdict" not in errors
+    assert "4 answers paid for, 2 from the cache" in printed
+    require_right(tmp_path / "out", cases)
 
 
 def test_a_dry_run_asks_nothing_and_writes_nothing(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:
