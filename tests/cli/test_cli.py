@@ -627,3 +627,20 @@ def test_an_audit_that_could_score_nothing_fails_and_still_reports(
     assert "2 replies, nothing could be scored: empty_reply 2" in printed
     assert "nan" not in printed
     assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS
+
+
+@pytest.mark.parametrize("option", [(), ("--avoid",), ("--texts",), ("--recipe",)], ids=" ".join)
+def test_training_looks_for_its_files_before_anything_else(
+    demur: Demur, labelled_file: Path, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    """Before the encoder, which is not there either; nothing is written."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("name: mine\nsources:\n  - path: none.jsonl\n", encoding="utf-8")
+    given = (recipe,) if option == ("--recipe",) else (tmp_path / "none.jsonl",)
+    others = (labelled_file,) if option in (("--avoid",), ("--texts",)) else ()
+    words = ("train", *others, *option, *given, "--encoder", tmp_path / "no_encoder", "--out", tmp_path / "weights")
+    code, _, errors = demur(*words)
+    assert code == 1
+    assert "no file at" in errors
+    assert "none.jsonl" in errors
+    assert not (tmp_path / "weights").exists()
