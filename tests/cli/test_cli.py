@@ -396,6 +396,7 @@ def test_classify_shows_the_sentence_that_carries_a_refusal(demur: Demur, tiny_w
     assert code == 0, errors
     span = json.loads(printed)["evidence"]
     sentence = reply[span["start"] : span["end"]]
+    assert span["score"] == round(span["score"], 6)
     assert sentence in ("Sure, here it is.", "\x1b[2J Sorry, I am unable to draw.")
     last = demur(*words)[1].splitlines()[-1]
     assert last == f"sentence {span['score']:.3f}: {sentence}".replace("\x1b", "\ufffd")
@@ -438,10 +439,46 @@ def test_classify_reads_any_layout_from_standard_input(
     """The same conversation gives the same answer, however it is laid out."""
     words = ("--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--json", "--weights", tiny_weights)
     _, expected, _ = demur("classify", *words)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text + "\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode() + b"\r\n")))
     code, printed, errors = demur("classify", "--json", "--weights", tiny_weights)
     assert code == 0, errors
     assert json.loads(printed) == json.loads(expected)
+
+
+def test_classify_reads_nothing_that_is_not_utf_8(demur: Demur, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither from standard input nor from the command line; the byte is named, as in an audit."""
+    stream = io.TextIOWrapper(io.BytesIO("Désolé.".encode("latin-1")), encoding="utf-8", errors="surrogateescape")
+    monkeypatch.setattr(sys, "stdin", stream)
+    code, printed, errors = demur("classify")
+    assert (code, printed) == (1, "")
+    assert "standard input: not UTF-8 (byte 0xe9 at 1)" in errors
+    code, printed, errors = demur("classify", "D\udce9sol\udce9.")
+    assert (code, printed) == (1, "")
+    assert "the text given: not UTF-8 (byte 0xe9 at 1)" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ('{"foo": 1}', "the columns foo (int) fit no layout"),
+        ('{"role": "assistant", "content": "No."}', "the columns role, content hold one message a row"),
+    ],
+)
+def test_classify_advises_no_option_that_it_lacks(demur: Demur, text: str, met: str) -> None:
+    """It says what was met, and what it takes."""
+    code, printed, errors = demur("classify", text)
+    assert (code, printed) == (1, "")
+    said = " ".join(errors.split())
+    assert f"{met}; give an object with `messages`" in said
+    assert "--field" not in said
+
+
+@pytest.mark.parametrize("option", ["--prompt", "--system"])
+def test_classify_takes_a_whole_conversation_for_no_reply(demur: Demur, option: str) -> None:
+    """Its tokens would be judged as words of the reply."""
+    code, printed, errors = demur("classify", option, "Hi", "<|user|>Draw a lock.<|assistant|>No.")
+    assert (code, printed) == (2, "")
+    assert "the text has turns of its own" in " ".join(errors.replace("│", " ").split())
 
 
 def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: Path) -> None:
