@@ -194,7 +194,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     split: str | None = None,
     panel: AnnotatorKind | None = None,
     reference: str | None = None,
-    usd_per_hour: float = 0.0,
+    usd_per_hour: float | None = None,
     usd_per_million: Mapping[str, float] | None = None,
     resamples: int = 1000,
     seed: int = 0,
@@ -229,7 +229,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         split: Only rows of this split and those without one; None for all.
         panel: Whose majority is the consensus, `human` or `llm`; None for people where there are any.
         reference: Name of the labeler that all others are compared with; None for the first one.
-        usd_per_hour: Price of this machine, in USD: what programs on it cost.
+        usd_per_hour: Price of this machine, in USD: what programs on it cost; None where that is not known.
         usd_per_million: Stated cost of a million rows, in USD, by name of the labeler.
         resamples: Draws of whole requests behind each interval.
         seed: Of those draws.

@@ -100,7 +100,12 @@ def benchmark(
     reference: Annotated[
         str | None, typer.Option(help="The labeler that all others are compared with; the first one by default.")
     ] = None,
-    hourly: Annotated[float, typer.Option(min=0, help="USD that an hour of this machine costs.")] = 0.0,
+    hourly: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="USD that an hour of this machine costs; without it, the cost of programs is not known."
+        ),
+    ] = None,
     cost: Annotated[
         list[str] | None,
         typer.Option(help="What a million rows cost by a labeler on record, as NAME=USD (llm_3 (LLM)=90). Repeatable."),

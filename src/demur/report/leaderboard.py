@@ -37,7 +37,7 @@ def leaderboard_markdown(found: Leaderboard, *, plot: str | None = None) -> str:
     blocks += [escaped(note) for note in words.notes(found)]
     first, *others = tables(found)
     blocks += [markdown_table(first)]
-    if plot is not None:
+    if plot is not None and found.has_costs:
         blocks += [f"![Accuracy over cost]({plot})", escaped(words.plot_caption(found))]
     blocks += [markdown_table(table) for table in others]
     blocks += ["## How it was measured", "\n".join(f"- {term}: {escaped(said)}" for term, said in words.METHODS)]
@@ -45,15 +45,16 @@ def leaderboard_markdown(found: Leaderboard, *, plot: str | None = None) -> str:
 
 
 def write_leaderboard(found: Leaderboard, folder: Path) -> None:
-    """Write `leaderboard.md`, `.csv`, `.html` and `.json`, and `frontier.svg`, each whole or not at all.
+    """Write `leaderboard.md`, `.csv`, `.html` and `.json`, and `frontier.svg` where a cost is known, each whole.
 
     Raises:
         OutputError: The folder cannot be written.
     """
     from demur.report.leaderboard_html import render_leaderboard
 
-    with writing(folder / _PLOT) as temporary:
-        frontier_plot(found).savefig(temporary, format="svg", metadata={"Date": None})
+    if found.has_costs:
+        with writing(folder / _PLOT) as temporary:
+            frontier_plot(found).savefig(temporary, format="svg", metadata={"Date": None})
     for name, text in (
         ("leaderboard.md", leaderboard_markdown(found, plot=_PLOT)),
         ("leaderboard.csv", found.to_frame().to_csv(lineterminator="\n")),
