@@ -202,6 +202,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     crosswalk: Path | str | None = None,
     annotator_kind: AnnotatorKind = "human",
     out: Path | str | None = None,
+    overwrite: bool = False,
     on_verdict: OnVerdict | None = None,
 ) -> Leaderboard:
     """Measure labelers of all sorts on the same replies, against the consensus of those who annotated them.
@@ -237,13 +238,14 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         crosswalk: What the labels of a data set mean that has its own, as for `agree`.
         annotator_kind: Who gave such labels, `human` or `llm`.
         out: Folder for the leaderboard as Markdown, CSV, HTML and JSON; None for nowhere.
+        overwrite: Replace a leaderboard that the folder holds, and nothing that no benchmark wrote.
         on_verdict: Told name, verdicts so far and rows in all, as they come.
 
     Raises:
         SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read; or `split`,
             `texts` or a second source stand beside a crosswalk.
         EndpointError: A judge cannot be asked.
-        OutputError: The folder cannot be written.
+        OutputError: The folder cannot be written, or holds a leaderboard already.
         LabelerError: There is no such labeler, or two have one name.
         TypeError: What is given is neither files nor rows, or one of the labelers neither a labeler nor a name.
         ValueError: A labeler decides under another policy than `standard`.
@@ -252,6 +254,10 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     from demur.studies.benchmark import benchmark as run_benchmark
     from demur.taxonomy import Taxonomy
 
+    if out is not None:
+        from demur.report.leaderboard import require_board
+
+        require_board(Path(out), overwrite=overwrite)
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
     foreign = None if crosswalk is None else (crosswalk, annotator_kind)
     rows, by_id = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)

@@ -681,3 +681,28 @@ def test_training_looks_for_its_files_before_anything_else(
     assert "no file at" in errors
     assert "none.jsonl" in errors
     assert not (tmp_path / "weights").exists()
+
+
+def test_a_second_run_replaces_nothing_without_being_told(
+    demur: Demur, labelled_file: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """One rule for all that write: the first result stays, and --overwrite replaces it."""
+    guide, models = tmp_path / "guide.md", tmp_path / "models"
+    for words, written in (
+        (("taxonomy", "guide", "--out", guide), guide),
+        (("export", models, "--weights", tiny_weights), models / "gate" / "config.json"),
+    ):
+        assert demur(*words)[0] == 0
+        written.write_text("{}", encoding="utf-8")
+        code, printed, errors = demur(*words)
+        assert (code, printed) == (1, "")
+        assert "there already; replace it with --overwrite" in errors
+        assert written.read_text(encoding="utf-8") == "{}"
+        code, _, errors = demur(*words, "--overwrite")
+        assert code == 0, errors
+        assert written.read_text(encoding="utf-8") != "{}"
+    page = tmp_path / "page.html"
+    page.write_text("mine", encoding="utf-8")
+    code, _, errors = demur("agree", labelled_file, "--html", page)
+    assert code == 1
+    assert "there already; replace it with --overwrite" in errors

@@ -46,6 +46,7 @@ from demur.cli.options import (
     AnnotatorSort,
     CrosswalkName,
     EncoderName,
+    Replace,
     TaxonomyFile,
     WeightsFolder,
     open_analyzer,
@@ -86,8 +87,13 @@ def benchmark(
         ),
     ] = ["demur,keywords,annotators"],  # noqa: B006  # typer copies it
     out: Annotated[
-        Path | None, typer.Option(help="Folder for leaderboard.md, .csv, .html and .json, and frontier.svg.")
+        Path | None,
+        typer.Option(
+            help="Folder for leaderboard.md, .csv, .html and .json, and frontier.svg where a cost is known; one that "
+            "holds a leaderboard is refused without --overwrite."
+        ),
     ] = None,
+    overwrite: Replace = False,
     texts: Annotated[
         list[Path] | None,
         typer.Option(help="JSONL file, or folder of some, with the messages, by id, of rows without. Repeatable."),
@@ -142,9 +148,12 @@ def benchmark(
     """
     from demur.api import benchmark as measure
     from demur.labelers.opening import parse_labelers
-    from demur.report.leaderboard import leaderboard_markdown, leaderboard_text
+    from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, require_board
     from demur.taxonomy import Taxonomy
 
+    if out is not None:
+        # Before labelers are opened, which takes a while.
+        require_board(out, overwrite=overwrite)
     specs = parse_labelers(labelers)
     require_heeded(context, specs)
     require_crosswalk(context, crosswalk)
@@ -170,7 +179,7 @@ def benchmark(
             gold, given, taxonomy=kinds, texts=texts, split=None if split is Split.all else split.value,
             panel=None if panel is None else panel.value, reference=reference, usd_per_hour=hourly,
             usd_per_million=_costs(cost), resamples=resamples, seed=seed, strict=strict, crosswalk=crosswalk,
-            annotator_kind=annotator_kind.value, out=out,
+            annotator_kind=annotator_kind.value, out=out, overwrite=overwrite,
             on_verdict=_bars(progress),
         )  # fmt: skip
     for judge in judges:

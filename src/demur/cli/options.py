@@ -32,6 +32,7 @@ __all__ = [
     "EngineOption",
     "Exact",
     "PolicyName",
+    "Replace",
     "Runtime",
     "TaxonomyFile",
     "Threshold",
@@ -76,6 +77,9 @@ CrosswalkName = Annotated[
 ]
 AnnotatorSort = Annotated[
     AnnotatorKindName, typer.Option("--annotator-kind", help="With --crosswalk: who gave those labels.")
+]
+Replace = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there; without it, that is refused.")
 ]
 WeightsFolder = Annotated[
     Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
