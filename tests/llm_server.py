@@ -264,7 +264,8 @@ class Door:
     def let_in(self) -> None:
         """Let those in who wait now; those who come later wait."""
         for one in tuple(self.waiting):
-            one.set_result(True)
+            if not one.done():
+                one.set_result(True)
 
     def take_away(self) -> None:
         """Turn those away who still wait, see all out, and let in everybody who comes from now on."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import demur
+from demur.errors import LabelerError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +56,41 @@ def test_a_coverage_is_not_given_to_a_labeler_that_would_not_know_of_it() -> Non
     for coverage in (0.9, None):
         with pytest.raises(ValueError, match="the sets of 'keywords' are its own"):
             demur.audit(["Yes."], labeler=demur.KeywordLabeler(), coverage=coverage)
+
+
+def test_an_audit_opens_labelers_by_the_names_that_a_benchmark_knows(tmp_path: Path) -> None:
+    """What one annotator said is given again; what names none, or several, is said with what would be right."""
+    said = {"annotator": "ada", "kind": "human", "verdict": "full", "labels": []}
+    row = {"messages": [{"role": "user", "content": "Do it."}, {"role": "assistant", "content": "I won't."}]}
+    path, both = tmp_path / "said.jsonl", tmp_path / "both.jsonl"
+    path.write_text(json.dumps({**row, "annotations": [said]}), encoding="utf-8")
+    both.write_text(json.dumps({**row, "annotations": [said, {**said, "annotator": "bo"}]}), encoding="utf-8")
+    assert demur.audit([row], labeler=f"recorded:{path}").refusals == 1
+    assert demur.audit(["I can't help with that.", "Yes."], labeler="keywords").refusals == 1
+    with pytest.raises(LabelerError, match=r"holds several annotators \(ada \(human\), bo \(human\)\)"):
+        demur.audit([row], labeler=f"recorded:{both}")
+    for name in ("annotators", "keywords,demur", "keyword"):
+        with pytest.raises(
+            LabelerError, match=f"'{name}' is not one labeler; give one of demur, keywords, judge:MODEL"
+        ):
+            demur.audit([row], labeler=name)
+    with pytest.raises(ValueError, match="the sets of 'keywords' are its own"):
+        demur.audit([row], labeler="keywords", coverage=0.9)
+
+
+@pytest.mark.parametrize(("given", "met"), [(demur.KeywordLabeler, "the class KeywordLabeler"), (5, "int 5")])
+def test_what_is_no_labeler_is_said_with_what_would_be(given: Any, met: str) -> None:
+    """A class has to be called first."""
+    said = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+    rows = [{**said, "annotations": [{"annotator": "ada", "kind": "human", "verdict": "full", "labels": []}]}]
+    with pytest.raises(TypeError, match=f"{met} is no labeler; give one that is made"):
+        demur.audit(["Yes."], labeler=given)
+    with pytest.raises(TypeError, match=f"{met} is no labeler; give one that is made"):
+        demur.benchmark(rows, [given])
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_no_rows_is_none(limit: int) -> None:
+    """The command line says so, too."""
+    with pytest.raises(ValueError, match=f"limit {limit}; give a number of rows from 1 on"):
+        demur.audit(["Yes."], labeler="keywords", limit=limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from demur.studies.audit import audit as run_audit
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
 
@@ -75,8 +75,8 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         html: Where to write a page with heat maps; None for nowhere.
 
     Raises:
-        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split` or
-            `texts` stand beside a crosswalk.
+        SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split`,
+            `texts` or a second source stand beside a crosswalk.
         OutputError: The page cannot be written.
         TypeError: What is given is neither files nor rows.
     """
@@ -97,7 +97,7 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
 def audit(  # noqa: PLR0913  # each is one option of the command line
     source: str | Path | Source | Iterable[Conversation | str | Mapping[str, Any]] | pd.DataFrame,
     *,
-    labeler: Labeler | None = None,
+    labeler: Labeler | str | None = None,
     out: Path | str | None = None,
     limit: int | None = None,
     layout: str | None = None,
@@ -124,7 +124,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     Args:
         source: A file, folder, pattern, `hf://owner/name`, `example`, an open source, a pandas frame, or several of
             `Conversation`, strings (role-token text, or a bare reply) and rows (dicts, laid out as in a file).
-        labeler: Who judges; None loads the shipped analyzer.
+        labeler: Who judges, or the name: `demur` for the shipped analyzer, which None loads too, `keywords`,
+            `recorded:FILE` for the one annotator of a file, or `judge:MODEL` for a language model at OpenAI.
         out: Folder for verdicts, composition and report; None keeps them in a temporary one, without a report.
         limit: How many rows to read.
         layout: Name of the layout; None to find it for each file.
@@ -149,23 +150,30 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
 
     Raises:
         ClusterError: Ray is not installed or out of reach, or its workers cannot do their part.
+        EndpointError: The judge that is named cannot be asked.
+        LabelerError: There is no labeler of that name, or the file that it names holds several annotators.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
-        TypeError: What is given as data is neither the name of a source nor several conversations.
-        ValueError: There is no such policy, or the labeler has another; no such coverage can be stated, or it is given
-            with a labeler, which would not know of it.
+        TypeError: What is given as data is neither the name of a source nor several conversations; or the labeler is
+            neither one nor the name of one.
+        ValueError: The limit is less than 1; there is no such policy, or the labeler has another; no such coverage can
+            be stated, or it is given with a labeler, which would not know of it.
         WeightsError: The shipped analyzer cannot be loaded, or cannot state the coverage.
     """
-    if labeler is None:
+    from demur.labelers.opening import require_labeler
+
+    if labeler is None or (isinstance(labeler, str) and labeler.strip() == "demur"):
         from demur.labelers.classifier import Analyzer
 
         labeler = Analyzer.load(
             evidence=evidence, policy=Policy.standard if policy is None else policy, coverage=coverage
         )
-    elif coverage != "auto":
-        message = f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
-        raise ValueError(message)
+    else:
+        labeler = _named(labeler) if isinstance(labeler, str) else require_labeler(labeler)
+        if coverage != "auto":
+            message = f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
+            raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
         dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout, on=on,
@@ -186,7 +194,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     split: str | None = None,
     panel: AnnotatorKind | None = None,
     reference: str | None = None,
-    usd_per_hour: float = 0.0,
+    usd_per_hour: float | None = None,
     usd_per_million: Mapping[str, float] | None = None,
     resamples: int = 1000,
     seed: int = 0,
@@ -194,6 +202,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     crosswalk: Path | str | None = None,
     annotator_kind: AnnotatorKind = "human",
     out: Path | str | None = None,
+    overwrite: bool = False,
     on_verdict: OnVerdict | None = None,
 ) -> Leaderboard:
     """Measure labelers of all sorts on the same replies, against the consensus of those who annotated them.
@@ -221,7 +230,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         split: Only rows of this split and those without one; None for all.
         panel: Whose majority is the consensus, `human` or `llm`; None for people where there are any.
         reference: Name of the labeler that all others are compared with; None for the first one.
-        usd_per_hour: Price of this machine, in USD: what programs on it cost.
+        usd_per_hour: Price of this machine, in USD: what programs on it cost; None where that is not known.
         usd_per_million: Stated cost of a million rows, in USD, by name of the labeler.
         resamples: Draws of whole requests behind each interval.
         seed: Of those draws.
@@ -229,21 +238,26 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         crosswalk: What the labels of a data set mean that has its own, as for `agree`.
         annotator_kind: Who gave such labels, `human` or `llm`.
         out: Folder for the leaderboard as Markdown, CSV, HTML and JSON; None for nowhere.
+        overwrite: Replace a leaderboard that the folder holds, and nothing that no benchmark wrote.
         on_verdict: Told name, verdicts so far and rows in all, as they come.
 
     Raises:
-        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read; or `split`
-            or `texts` stand beside a crosswalk.
+        SourceError: A file is missing, no row has annotations or text; with `strict`, a row cannot be read; or `split`,
+            `texts` or a second source stand beside a crosswalk.
         EndpointError: A judge cannot be asked.
-        OutputError: The folder cannot be written.
+        OutputError: The folder cannot be written, or holds a leaderboard already.
         LabelerError: There is no such labeler, or two have one name.
-        TypeError: What is given is neither files nor rows.
+        TypeError: What is given is neither files nor rows, or one of the labelers neither a labeler nor a name.
         ValueError: A labeler decides under another policy than `standard`.
     """
-    from demur.labelers.opening import Opener, parse_labelers
+    from demur.labelers.opening import Opener, parse_labelers, require_labeler
     from demur.studies.benchmark import benchmark as run_benchmark
     from demur.taxonomy import Taxonomy
 
+    if out is not None:
+        from demur.report.leaderboard import require_board
+
+        require_board(Path(out), overwrite=overwrite)
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
     foreign = None if crosswalk is None else (crosswalk, annotator_kind)
     rows, by_id = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
@@ -253,7 +267,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         if isinstance(given, str):
             opened += [labeler for spec in parse_labelers([given]) for labeler in opener.open(spec)]
         else:
-            opened.append(given)
+            opened.append(require_labeler(given))
     found = run_benchmark(
         rows, opened, kinds, panel=panel, reference=reference, usd_per_hour=usd_per_hour,
         usd_per_million=usd_per_million, resamples=resamples, seed=seed, on_verdict=on_verdict,
@@ -263,6 +277,18 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
 
         write_leaderboard(found, Path(out))
     return found
+
+
+def _named(name: str) -> Labeler:
+    """Open the labeler of a name, the shipped analyzer apart."""
+    from demur.labelers.keywords import KeywordLabeler
+    from demur.labelers.opening import open_recorded, parse_labeler
+    from demur.taxonomy import Taxonomy
+
+    spec, taxonomy = parse_labeler(name), Taxonomy.load()
+    if spec.sort == "judge":
+        return _judge(spec.target, taxonomy)
+    return KeywordLabeler(taxonomy) if spec.sort == "keywords" else open_recorded(Path(spec.target), taxonomy)
 
 
 def _analyzer(taxonomy: Taxonomy) -> Labeler:
@@ -299,11 +325,18 @@ def _annotated(
     from demur.data.labelled import labelled_files, read_texts
 
     of_texts = [] if texts is None else list(texts)
-    items: list[Any] = [source] if isinstance(source, str | Path | Mapping) else list(source)
+    items = _items(source)
     if foreign is not None:
-        if len(items) != 1 or not isinstance(items[0], str | Path):
-            message = f"a crosswalk maps the labels of one named source; met {len(items)}"
+        if not items or not all(isinstance(item, str | Path) for item in items):
+            met = ", ".join(sorted({type(item).__name__ for item in items}))
+            message = f"a crosswalk maps the labels of a named source, such as hf://owner/name; met {met or 'none'}"
             raise TypeError(message)
+        if len(items) > 1:
+            message = (
+                f"{len(items)} sources ({', '.join(map(str, items))}) beside a crosswalk, which maps the columns of "
+                "one data set; give them one after the other, or put their rows into one file"
+            )
+            raise SourceError(message)
         _require_whole(split, of_texts)
         walk = Crosswalk.load(foreign[0], taxonomy)
         rows = read_foreign(str(items[0]), walk, kind=foreign[1], strict=strict)
@@ -315,10 +348,22 @@ def _annotated(
     elif all(isinstance(item, Mapping) for item in items):
         rows = take_annotated(items, taxonomy, split=split, texts=by_id, strict=strict)
     else:
-        met = ", ".join(sorted({type(item).__name__ for item in items}))
-        message = f"Demur measures what stands in files or in rows with `annotations`; met {met}"
-        raise TypeError(message)
+        raise _no_rows(items)
     return rows, {**by_id, **rows.texts}
+
+
+def _items(source: object) -> list[Any]:
+    """Return files or rows one by one."""
+    if isinstance(source, str | Path | Mapping):
+        return [source]
+    if not isinstance(source, Iterable):
+        raise _no_rows([source])
+    return list(source)
+
+
+def _no_rows(items: Sequence[object]) -> TypeError:
+    met = ", ".join(sorted({type(item).__name__ for item in items}))
+    return TypeError(f"Demur measures what stands in files or in rows with `annotations`; met {met}")
 
 
 def _require_whole(split: str | None, texts: Sequence[Path | str]) -> None:

@@ -74,6 +74,11 @@ def test_a_judge_stands_beside_keywords_and_annotators(
         assert {line["labeler"] for line in csv.DictReader(stream)} == set(entries)
     n_paid = llm_server.n_paid
     code, printed, errors = demur(*words, *judged(llm_server), "--json")
+    assert (code, printed) == (1, "")
+    assert "leaderboard.json" in errors
+    assert "replace it with --overwrite" in errors
+    assert llm_server.n_paid == n_paid
+    code, printed, errors = demur(*words, *judged(llm_server), "--json", "--overwrite")
     assert code == 0, errors
     assert llm_server.n_paid == n_paid + 1
     again = next(entry for entry in json.loads(printed)["entries"] if entry["name"] == "judge:m")
@@ -152,6 +157,27 @@ def test_evaluate_measures_a_judge_and_what_is_on_record(
     assert code == 0, errors
     assert json.loads(printed)["labeler"] == "old (LLM)"
     assert json.loads(printed)["gate"]["recall"]["value"] == 0.75
-    code, _, errors = demur(*words, "keywords,annotators")
-    assert code == 2
-    assert "is not one labeler" in errors
+    for labeler in ("keywords,annotators", "annotators", "bogus"):
+        code, _, errors = demur(*words, labeler)
+        assert code == 2
+        said = " ".join(errors.replace("│", " ").split())
+        assert f"{labeler!r} is not one labeler; give one of demur, keywords, judge:MODEL, recorded:FILE;" in said
+
+
+def test_what_no_benchmark_wrote_is_not_replaced(demur: Demur, gold: Path, tmp_path: Path) -> None:
+    """Not even with --overwrite; what has other names stays where a leaderboard is replaced."""
+    mine = tmp_path / "board" / "leaderboard.md"
+    mine.parent.mkdir()
+    mine.write_text("my own", encoding="utf-8")
+    words = ("benchmark", gold, "--labelers", "keywords", "--resamples", "5", "--out", mine.parent)
+    code, _, errors = demur(*words, "--overwrite")
+    assert code == 1
+    assert "holds leaderboard.md, which no benchmark wrote and --overwrite does not replace" in errors
+    assert mine.read_text(encoding="utf-8") == "my own"
+    mine.rename(mine.with_name("notes.md"))
+    assert demur(*words, "--hourly", 1)[0] == 0
+    assert (mine.parent / "frontier.svg").exists()
+    assert demur(*words, "--overwrite")[0] == 0
+    assert sorted(path.name for path in mine.parent.iterdir()) == [
+        "leaderboard.csv", "leaderboard.html", "leaderboard.json", "leaderboard.md", "notes.md"
+    ]  # fmt: skip

@@ -286,6 +286,67 @@ def test_what_only_the_classifier_heeds_is_not_ignored(
     assert f"{words[0]}: only the labeler 'demur' heeds it, and what is measured is {labeler!r}" in said
 
 
+@pytest.mark.parametrize(
+    "command", [("evaluate", "--labeler"), ("benchmark", "--labelers")], ids=lambda words: words[0]
+)
+@pytest.mark.parametrize("labeler", ["demur", "keywords", "recorded:said.jsonl"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--base-url", "http://localhost:1/v1"),
+        ("--batch",),
+        ("--cache", "answers.sqlite"),
+        ("--concurrency", "8"),
+        ("--key-env", "KEY"),
+        ("--max-cost", "1"),
+        ("--max-rows", "1"),
+        ("--parameter", "seed=7"),
+        ("--poll", "1"),
+        ("--price", "1,2"),
+        ("--prices", "prices.yaml"),
+        ("--prompt", "short"),
+        ("--retries", "1"),
+        ("--timeout", "9"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_only_a_judge_heeds_is_not_ignored(
+    demur: Demur, labelled_file: Path, command: tuple[str, str], labeler: str, words: tuple[str, ...]
+) -> None:
+    """A limit that limits nothing would be believed in."""
+    name, option = command
+    code, printed, errors = demur(name, labelled_file, option, labeler, *words)
+    assert (code, printed) == (2, "")
+    said = " ".join(errors.replace("│", " ").split())
+    assert f"{words[0]}: only a judge (judge:MODEL) heeds it, and what is measured is {labeler!r}" in said
+
+
+def test_a_judge_in_the_environment_is_none_that_is_asked_for(
+    demur: Demur, labelled_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables that stand there for `demur judge` are no options of this command."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "answers.sqlite"))
+    code, _, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")
+    assert code == 0, errors
+
+
+@pytest.mark.parametrize("command", ["agree", "benchmark"])
+def test_a_kind_of_annotator_goes_with_a_crosswalk(demur: Demur, labelled_file: Path, command: str) -> None:
+    """Rows of ours say themselves who annotated them."""
+    code, printed, errors = demur(command, labelled_file, "--annotator-kind", "llm")
+    assert (code, printed) == (2, "")
+    assert "only labels that a crosswalk maps need it" in " ".join(errors.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["agree", "benchmark", "evaluate"])
+def test_one_form_is_printed(demur: Demur, labelled_file: Path, command: str) -> None:
+    """The other would be dropped without a word."""
+    code, printed, errors = demur(command, labelled_file, "--json", "--markdown")
+    assert (code, printed) == (2, "")
+    assert "--json, --markdown: one of them can be printed" in " ".join(errors.replace("│", " ").split())
+
+
 def test_classify_shows_the_set_of_kinds(demur: Demur, stating_weights: Path, older_weights: Path) -> None:
     """From a probability of 1 on, the main kind alone; at 99.9 % 200 refusals are too few; older weights show none."""
     words = ("classify", "--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--threshold", "0")
@@ -336,6 +397,7 @@ def test_classify_shows_the_sentence_that_carries_a_refusal(demur: Demur, tiny_w
     assert code == 0, errors
     span = json.loads(printed)["evidence"]
     sentence = reply[span["start"] : span["end"]]
+    assert span["score"] == round(span["score"], 6)
     assert sentence in ("Sure, here it is.", "\x1b[2J Sorry, I am unable to draw.")
     last = demur(*words)[1].splitlines()[-1]
     assert last == f"sentence {span['score']:.3f}: {sentence}".replace("\x1b", "\ufffd")
@@ -378,10 +440,46 @@ def test_classify_reads_any_layout_from_standard_input(
     """The same conversation gives the same answer, however it is laid out."""
     words = ("--prompt", "Please draw a lock.", "Sorry, I am unable to draw.", "--json", "--weights", tiny_weights)
     _, expected, _ = demur("classify", *words)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text + "\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode() + b"\r\n")))
     code, printed, errors = demur("classify", "--json", "--weights", tiny_weights)
     assert code == 0, errors
     assert json.loads(printed) == json.loads(expected)
+
+
+def test_classify_reads_nothing_that_is_not_utf_8(demur: Demur, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither from standard input nor from the command line; the byte is named, as in an audit."""
+    stream = io.TextIOWrapper(io.BytesIO("Désolé.".encode("latin-1")), encoding="utf-8", errors="surrogateescape")
+    monkeypatch.setattr(sys, "stdin", stream)
+    code, printed, errors = demur("classify")
+    assert (code, printed) == (1, "")
+    assert "standard input: not UTF-8 (byte 0xe9 at 1)" in errors
+    code, printed, errors = demur("classify", "D\udce9sol\udce9.")
+    assert (code, printed) == (1, "")
+    assert "the text given: not UTF-8 (byte 0xe9 at 1)" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ('{"foo": 1}', "the columns foo (int) fit no layout"),
+        ('{"role": "assistant", "content": "No."}', "the columns role, content hold one message a row"),
+    ],
+)
+def test_classify_advises_no_option_that_it_lacks(demur: Demur, text: str, met: str) -> None:
+    """It says what was met, and what it takes."""
+    code, printed, errors = demur("classify", text)
+    assert (code, printed) == (1, "")
+    said = " ".join(errors.split())
+    assert f"{met}; give an object with `messages`" in said
+    assert "--field" not in said
+
+
+@pytest.mark.parametrize("option", ["--prompt", "--system"])
+def test_classify_takes_a_whole_conversation_for_no_reply(demur: Demur, option: str) -> None:
+    """Its tokens would be judged as words of the reply."""
+    code, printed, errors = demur("classify", option, "Hi", "<|user|>Draw a lock.<|assistant|>No.")
+    assert (code, printed) == (2, "")
+    assert "the text has turns of its own" in " ".join(errors.replace("│", " ").split())
 
 
 def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: Path) -> None:
@@ -626,3 +724,45 @@ def test_to_resume_and_to_overwrite_are_not_asked_for_at_once(
     assert code == 2
     assert "give one of them" in " ".join(errors.replace("│", " ").split())
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", [(), ("--avoid",), ("--texts",), ("--recipe",)], ids=" ".join)
+def test_training_looks_for_its_files_before_anything_else(
+    demur: Demur, labelled_file: Path, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    """Before the encoder, which is not there either; nothing is written."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("name: mine\nsources:\n  - path: none.jsonl\n", encoding="utf-8")
+    given = (recipe,) if option == ("--recipe",) else (tmp_path / "none.jsonl",)
+    others = (labelled_file,) if option in (("--avoid",), ("--texts",)) else ()
+    words = ("train", *others, *option, *given, "--encoder", tmp_path / "no_encoder", "--out", tmp_path / "weights")
+    code, _, errors = demur(*words)
+    assert code == 1
+    assert "no file at" in errors
+    assert "none.jsonl" in errors
+    assert not (tmp_path / "weights").exists()
+
+
+def test_a_second_run_replaces_nothing_without_being_told(
+    demur: Demur, labelled_file: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """One rule for all that write: the first result stays, and --overwrite replaces it."""
+    guide, models = tmp_path / "guide.md", tmp_path / "models"
+    for words, written in (
+        (("taxonomy", "guide", "--out", guide), guide),
+        (("export", models, "--weights", tiny_weights), models / "gate" / "config.json"),
+    ):
+        assert demur(*words)[0] == 0
+        written.write_text("{}", encoding="utf-8")
+        code, printed, errors = demur(*words)
+        assert (code, printed) == (1, "")
+        assert "there already; replace it with --overwrite" in errors
+        assert written.read_text(encoding="utf-8") == "{}"
+        code, _, errors = demur(*words, "--overwrite")
+        assert code == 0, errors
+        assert written.read_text(encoding="utf-8") != "{}"
+    page = tmp_path / "page.html"
+    page.write_text("mine", encoding="utf-8")
+    code, _, errors = demur("agree", labelled_file, "--html", page)
+    assert code == 1
+    assert "there already; replace it with --overwrite" in errors

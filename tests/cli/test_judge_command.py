@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 from contextlib import closing
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from demur.studies.folder import AuditFolder
-from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, kind_of
+from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, Response, kind_of
 from tests.processes import start, wait_for
 
 if TYPE_CHECKING:
@@ -188,6 +189,29 @@ def test_a_budget_ends_a_run_and_a_larger_one_goes_on_with_it(
     assert llm_server.n_paid == 15
 
 
+def test_after_an_outage_it_is_said_how_to_ask_again(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:
+    """A finished audit stays as it is; begun anew, it asks what had no answer, and pays for nothing else."""
+    cases = write_rows(tmp_path / "rows.jsonl", 6, is_mixed=False)
+    words = (*judge_words(llm_server, tmp_path), "--retries", 0)
+    door = llm_server.rejects
+    down = Response(500, {"error": {"message": "down"}})
+    llm_server.rejects = lambda body: down if re.search(r"row=[1-4]\b", body["messages"][-1]["content"]) else None
+    said = "4 replies without a verdict of the judge; --resume leaves a finished audit as it is, --overwrite asks them"
+    assert said in demur(*words)[2]
+    llm_server.rejects = door
+    before = (tmp_path / "out" / "verdicts.parquet").read_bytes()
+    code, _, errors = demur(*words, "--resume")
+    assert code == 0
+    assert said in errors
+    assert (tmp_path / "out" / "verdicts.parquet").read_bytes() == before
+    assert llm_server.n_paid == 2
+    code, printed, errors = demur(*words, "--overwrite")
+    assert code == 0, errors
+    assert "without a verdict" not in errors
+    assert "4 answers paid for, 2 from the cache" in printed
+    require_right(tmp_path / "out", cases)
+
+
 def test_a_dry_run_asks_nothing_and_writes_nothing(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:
     """Rows, tokens and cost; without a key, and without a folder."""
     write_rows(tmp_path / "rows.jsonl", 20)
@@ -203,7 +227,56 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(demur: Demur, llm_server: Llm
     half = demur(*words, "--batch")[1].splitlines()[2]
     assert float(half.split(",")[0].split()[-2]) == pytest.approx(about / 2, abs=1e-4)
     assert not llm_server.requests
-    assert "cost unknown" in demur("judge", tmp_path / "rows.jsonl", "--model", "mystery", "--dry-run")[1]
+    printed = demur("judge", tmp_path / "rows.jsonl", "--model", "mystery", "--dry-run")[1]
+    assert printed.splitlines()[2].startswith("cost: not known, for want of a price; give --price INPUT,OUTPUT")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-rows", 20), []),
+        (("--max-rows", 5), ["budget: stops after 5 of 20 answers"]),
+        (("--max-cost", 0), ["budget: stops after 0 of 20 answers"]),
+        (("--max-cost", 1_000), []),
+    ],
+)
+def test_a_dry_run_says_where_limits_stop_it(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, words: tuple[str | int, ...], said: list[str]
+) -> None:
+    """In answers that would be paid for."""
+    write_rows(tmp_path / "rows.jsonl", 20)
+    code, printed, errors = demur(*judge_words(llm_server, tmp_path), "--dry-run", *words)
+    assert code == 0, errors
+    assert printed.splitlines()[3:] == said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_counts_what_the_run_was_charged_that_it_would_go_on_with(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path
+) -> None:
+    """Ten of fifteen are paid for: twelve leave room for two; who begins anew has room for all that are allowed."""
+    write_rows(tmp_path / "rows.jsonl", 15, is_mixed=False)
+    words = judge_words(llm_server, tmp_path)
+    assert demur(*words, "--max-rows", 10)[0] == 1
+    printed = demur(*words, "--max-rows", 12, "--resume", "--dry-run")[1]
+    assert printed.splitlines()[-1] == "budget: stops after 2 of 5 answers"
+    printed = demur(*words, "--max-rows", 4, "--overwrite", "--dry-run")[1]
+    assert printed.splitlines()[-1] == "budget: stops after 4 of 5 answers"
+    assert "10 answers were paid for" in demur(*words, "--max-rows", 10, "--resume")[2]
+
+
+def test_a_source_that_is_not_there_leaves_no_folder_behind(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path
+) -> None:
+    """Nor those above it that were made for it; one that was there stays."""
+    (tmp_path / "mine").mkdir()
+    for out in (tmp_path / "a" / "b", tmp_path / "mine"):
+        words = ("judge", tmp_path / "none.jsonl", "--model", "m", "--base-url", llm_server.url, "--out", out)
+        code, _, errors = demur(*words)
+        assert code == 1
+        assert "none.jsonl" in errors
+    assert not (tmp_path / "a").exists()
+    assert list((tmp_path / "mine").iterdir()) == []
 
 
 @pytest.mark.parametrize(

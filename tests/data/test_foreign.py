@@ -126,6 +126,17 @@ def test_what_a_crosswalk_cannot_heed_is_not_ignored(
     assert demur.agree(source, crosswalk=theirs, resamples=5, texts=[]).items
 
 
+@pytest.mark.parametrize("study", [demur.agree, demur.benchmark])
+def test_a_crosswalk_maps_one_source(tmp_path: Path, walk: Crosswalk, study: Callable[..., object]) -> None:
+    """Of several, all are named; what is no name of a source is another mistake."""
+    del walk
+    theirs = tmp_path / "theirs.yaml"
+    with pytest.raises(SourceError, match=r"2 sources \(a.csv, b.csv\) beside a crosswalk, .*; give them one after"):
+        study(["a.csv", "b.csv"], crosswalk=theirs)
+    with pytest.raises(TypeError, match="of a named source, such as hf://owner/name; met dict"):
+        study([{"ada": "Privacy"}], crosswalk=theirs)
+
+
 def test_a_folder_of_parquet_is_read_through_datasets(tmp_path: Path, walk: Crosswalk) -> None:
     """As a set of the hub would be, down to the agreement of its people."""
     pytest.importorskip("datasets")

@@ -6,7 +6,6 @@ import concurrent.futures
 import json
 import logging
 import threading
-import time
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,8 @@ from demur.llm.direct import _Session
 from demur.llm.endpoint import Endpoint
 from demur.llm.exchange import Answer, ChatRequest, Failure, Message, Usage
 from demur.llm.prices import Price, PriceList
-from tests.llm_server import KEY, LlmServer, Response, kind_of
+from tests.llm_server import KEY, Door, LlmServer, Response, kind_of
+from tests.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,8 +71,13 @@ def test_replies_come_in_order_and_equal_requests_are_asked_once(llm_server: Llm
 
 
 def test_no_more_requests_are_under_way_than_allowed(llm_server: LlmServer, opened: Open) -> None:
-    """Three at a time."""
-    llm_server.seconds = 0.02
+    """Three at a time, and no fewer: the server answers none before three have come."""
+    together = threading.Barrier(3)
+
+    def gather(_: object) -> None:
+        together.wait(timeout=60)
+
+    llm_server.rejects = gather
     list(opened(concurrency=3).ask([request(i) for i in range(12)], usable))
     assert llm_server.peak == 3
 
@@ -279,7 +284,8 @@ def test_a_reply_that_comes_while_there_is_no_room_makes_room(
     llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """75 USD: the 50 set aside for the first leave no room for 50 more, and the 20 that it costs do."""
-    llm_server.seconds = 0.05
+    refused = threading.Event()
+    llm_server.rejects = lambda _: None if refused.wait(timeout=60) else Response(503, "")
     client, futures = opened(budget=Budget(max_cost=75.0)), list[concurrent.futures.Future[Any]]()
     ask, reserve = _Session.ask, client._ledger.reserve
 
@@ -291,6 +297,7 @@ def test_a_reply_that_comes_while_there_is_no_room_makes_room(
         """Say that there is no room when all that is under way has come."""
         has_room = reserve(key, one)
         if not has_room:
+            refused.set()
             concurrent.futures.wait(futures)
         return has_room
 
@@ -331,6 +338,25 @@ def test_an_estimate_asks_nothing(llm_server: LlmServer, opened: Open) -> None:
     assert llm_server.n_paid == 1
 
 
+def test_an_estimate_says_how_far_the_budget_goes(llm_server: LlmServer, opened: Open) -> None:
+    """Answers of 20 USD, of 50 at most: 130 USD have room for five, for while 80 are spent there is room for one of 50.
+
+    At 50 each, they have room for two, and by a batch for no more, which sets all aside before the first answer.
+    """
+    rows = [request(i) for i in range(9)]
+    for budget, is_batch, expected in (
+        (Budget(max_cost=130.0), False, (5, 2)),
+        (Budget(max_cost=130.0), True, (2, 2)),
+        (Budget(max_cost=400.0), False, (None, 8)),
+        (Budget(max_cost=450.0), False, (None, None)),
+        (Budget(max_rows=3), False, (3, 3)),
+        (Budget(max_rows=9), False, (None, None)),
+    ):
+        found = opened(budget=budget, is_batch=is_batch).estimate(rows, answer_tokens=20)
+        assert (found.room, found.least_room) == expected
+    assert not llm_server.requests
+
+
 @pytest.mark.parametrize(
     ("field", "message"),
     [
@@ -353,30 +379,45 @@ def test_a_server_is_asked_as_it_understands(llm_server: LlmServer, opened: Open
     assert told == [f"{llm_server.url} is asked without {field}"]
 
 
-def test_who_stops_early_keeps_what_was_sent(llm_server: LlmServer, opened: Open) -> None:
-    """Of a hundred, no more are sent than were under way; their answers are on disk, and nothing else is paid for."""
-    llm_server.seconds = 0.05
+@pytest.fixture
+def door(llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    """Close a door before the server after four answers; who waits is let in when the client has begun to stop."""
+    found, finish = Door(llm_server, 4), _Session._finish
+
+    async def finished(session: _Session) -> None:
+        found.let_in()
+        await finish(session)
+
+    monkeypatch.setattr(_Session, "_finish", finished)
+    yield found
+    found.take_away()
+
+
+def test_who_stops_early_keeps_what_was_sent(llm_server: LlmServer, opened: Open, door: Door) -> None:
+    """Of a hundred, those under way are sent and no more; their answers are on disk, and nothing else is paid for."""
     client = opened(concurrency=4)
     replies = client.ask([request(i) for i in range(100)], usable)
     next(replies)
+    wait_for(lambda: len(door.waiting) == 4, seconds=60)
+    n_before = llm_server.n_paid
     with pytest.raises(KeyboardInterrupt):
         replies.throw(KeyboardInterrupt())  # type: ignore[attr-defined]  # a generator
-    n_paid = llm_server.n_paid
-    assert n_paid < 20
-    assert client.spending.answers == n_paid
-    time.sleep(0.2)
-    assert llm_server.n_paid == n_paid
-    assert client.estimate([request(i) for i in range(100)], answer_tokens=1).known == n_paid
+    assert client.spending.answers == llm_server.n_paid == n_before + 4
+    # Whoever came later would wait at the door.
+    assert len(door.waiting) == 4
+    assert client.estimate([request(i) for i in range(100)], answer_tokens=1).known == n_before + 4
 
 
-def test_who_stops_early_has_nothing_set_aside(llm_server: LlmServer, opened: Open) -> None:
+def test_who_stops_early_has_nothing_set_aside(llm_server: LlmServer, opened: Open, door: Door) -> None:
     """Of 40 answers that may be paid for, those that were read ahead and never sent are still to be had."""
-    llm_server.seconds = 0.05
     client = opened(concurrency=4, budget=Budget(max_rows=40))
     replies = client.ask([request(i) for i in range(100)], usable)
     next(replies)
+    wait_for(lambda: len(door.waiting) == 4, seconds=60)
     replies.close()  # type: ignore[attr-defined]  # a generator
+    door.take_away()
     n_left = 40 - client.spending.answers
+    assert n_left > 0
     assert len(list(client.ask([request(100 + i) for i in range(n_left)], usable))) == n_left
     assert llm_server.n_paid == 40
 

@@ -11,6 +11,7 @@ from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, wri
 from demur.report.leaderboard_html import render_leaderboard
 from demur.report.leaderboard_plots import band_plot, frontier_plot
 from demur.report.leaderboard_tables import band_table, main_table, pace_table, versus_tables
+from demur.report.leaderboard_words import plot_caption
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def rows(kind: str, n: int = 12) -> list[dict[str, Any]]:
 def models() -> Leaderboard:
     """Measure keywords and three models."""
     costs = {f"{HOSTILE} (LLM)": 90.0}
-    return demur.benchmark(rows("llm"), ["keywords", "annotators"], resamples=20, usd_per_million=costs)
+    return demur.benchmark(rows("llm"), ["keywords", "annotators"], resamples=20, usd_per_hour=0, usd_per_million=costs)
 
 
 def test_models_are_called_models_and_people_people(models: Leaderboard) -> None:
@@ -87,6 +88,33 @@ def test_the_plots_show_who_has_a_cost_and_the_band_of_the_others(models: Leader
     assert len(figure.axes[0].patches) == 1
     dots = [line for line in band_plot(models).axes[0].lines if line.get_marker() == "o"]
     assert len(dots) == 4
+
+
+def test_without_costs_none_is_shown(tmp_path: Path) -> None:
+    """A program whose cost nobody says is as unknown as a judge without a price: no plot, no figure, no frontier."""
+    found = demur.benchmark(rows("llm"), ["keywords", "annotators"], resamples=5)
+    (row,) = pace_table(found).rows
+    assert (row[0], row[1], row[-2:]) == ("keywords", "not known", ("n/a", "no"))
+    assert dict(zip(main_table(found).head, main_table(found).rows[0], strict=True))["USD a million rows"] == "n/a"
+    assert "Accuracy over cost" not in render_leaderboard(found)
+    write_leaderboard(found, tmp_path)
+    assert "Accuracy over cost" not in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
+    assert not (tmp_path / "frontier.svg").exists()
+
+
+def test_the_caption_speaks_of_a_line_where_there_is_one(models: Leaderboard) -> None:
+    """The second labeler with a cost has to be better for that; the drawing has one line more, then."""
+    dearer = demur.benchmark(rows("llm"), ["keywords"], resamples=5, usd_per_hour=1.0)
+    assert plot_caption(dearer).startswith("Accuracy over cost.")
+    assert not [line for line in frontier_plot(dearer).axes[0].lines if line.get_drawstyle() == "steps-post"]
+    drawn = [line for line in frontier_plot(models).axes[0].lines if line.get_drawstyle() == "steps-post"]
+    assert plot_caption(models).startswith("Accuracy over cost; the line") is bool(drawn) is models.has_frontier_line
+
+
+def test_a_point_at_zero_is_drawn_whole(models: Leaderboard) -> None:
+    """The keyword list names no kind here right: the axis begins below the point."""
+    assert models["keywords"].head.accuracy.value == 0
+    assert frontier_plot(models).axes[1].get_ylim()[0] < 0
 
 
 def test_a_folder_holds_every_form(models: Leaderboard, tmp_path: Path) -> None:

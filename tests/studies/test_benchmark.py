@@ -208,9 +208,17 @@ def test_who_runs_out_of_budget_is_measured_on_what_it_has() -> None:
 
 
 def test_cost_comes_from_the_hour_of_the_machine_or_is_stated() -> None:
-    """Programs cost nothing without a price; annotators are unknown without a statement; the frontier knows both."""
-    found = measured(Scripted(), "annotators", usd_per_million={"m_1 (LLM)": 90.0, "m_2 (LLM)": 95.0})
+    """Neither is known where nobody says it, and what is not known is not on the frontier; nothing may be said, too."""
+    costs = {"m_1 (LLM)": 90.0, "m_2 (LLM)": 95.0}
+    unknown = measured(Scripted(), "annotators", usd_per_million=costs)
+    assert math.isnan(unknown["program"].pace.usd_per_million)
+    assert unknown["program"].pace.basis == "not known"
+    assert unknown["program"].pace.rows_per_second > 0
+    assert unknown.frontier == ("m_1 (LLM)",)
+    assert not measured(Scripted()).has_costs
+    found = measured(Scripted(), "annotators", usd_per_hour=0.0, usd_per_million=costs)
     assert found["program"].pace.usd_per_million == 0.0
+    assert (found.has_frontier_line, unknown.has_frontier_line) == (True, False)
     assert found["m_1 (LLM)"].pace.usd_per_million == 90.0
     assert math.isnan(found["m_3 (LLM)"].pace.usd_per_million)
     assert found.frontier == ("program", "m_1 (LLM)")

@@ -47,6 +47,21 @@ def test_the_shipped_plan_varies_the_recipe_of_most_rows() -> None:
     assert {recipe.settings.seed for recipe in by_key.values()} == {7}
 
 
+def test_a_plan_and_a_recipe_are_told_apart(tmp_path: Path) -> None:
+    """Shipped or not, each is named as what it is, and only files of the right sort are offered."""
+    write(tmp_path, PLAN)
+    for plan in ("ablations", tmp_path / "plan.yaml"):
+        with pytest.raises(
+            RecipeError, match=r"\.yaml: is a plan, as `demur ablate` takes; what is asked for here is a r"
+        ):
+            Recipe.load(plan)
+    for recipe in ("shipped", tmp_path / "base.yaml"):
+        with pytest.raises(RecipeError, match=r"\.yaml: is a recipe of training, .*; what is asked for here is a plan"):
+            Plan.load(recipe)
+    with pytest.raises(RecipeError, match=r"no plan 'ablation' is shipped; give a YAML file, or one of 'ablations'$"):
+        Plan.load("ablation")
+
+
 def test_real_and_synthetic_part_the_sources_between_them() -> None:
     """What one leaves out the other trains on, and nothing else."""
     plan, base = Plan.load("ablations")

@@ -14,7 +14,10 @@ from demur.cli.options import (  # typer reads the types when it runs
     AnnotatorKindName,
     AnnotatorSort,
     CrosswalkName,
+    Replace,
     TaxonomyFile,
+    require_crosswalk,
+    require_one_form,
 )
 
 __all__ = ["agree"]
@@ -29,6 +32,7 @@ class Split(StrEnum):
 
 
 def agree(
+    context: typer.Context,
     files: Annotated[list[str], typer.Argument(help="JSONL files of rows with `annotations`; one id is one reply.")],
     texts: Annotated[
         list[Path] | None,
@@ -38,6 +42,7 @@ def agree(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with heat maps to this file.")] = None,
+    overwrite: Replace = False,
     resamples: Annotated[int, typer.Option(min=1, help="Draws of replies behind each interval.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of those draws.")] = 0,
     discuss: Annotated[int, typer.Option(min=0, help="Show so many of the most disputed replies.")] = 10,
@@ -49,8 +54,12 @@ def agree(
     """Measure how far people, or language models, agree on refusals and their kinds, with bootstrap intervals."""
     from demur.api import agree as measure
     from demur.report.agreement import agreement_markdown, agreement_text
+    from demur.studies.writing import require_room
     from demur.taxonomy import Taxonomy
 
+    require_crosswalk(context, crosswalk)
+    require_one_form(as_json=as_json, markdown=markdown)
+    require_room([] if html is None else [html], overwrite=overwrite)
     found = measure(
         files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=None if split is Split.all else split.value,
         resamples=resamples, seed=seed, discuss=discuss, strict=strict, crosswalk=crosswalk,

@@ -46,10 +46,13 @@ from demur.cli.options import (
     AnnotatorSort,
     CrosswalkName,
     EncoderName,
+    Replace,
     TaxonomyFile,
     WeightsFolder,
     open_analyzer,
-    require_classifier,
+    require_crosswalk,
+    require_heeded,
+    require_one_form,
 )
 
 if TYPE_CHECKING:
@@ -84,8 +87,13 @@ def benchmark(
         ),
     ] = ["demur,keywords,annotators"],  # noqa: B006  # typer copies it
     out: Annotated[
-        Path | None, typer.Option(help="Folder for leaderboard.md, .csv, .html and .json, and frontier.svg.")
+        Path | None,
+        typer.Option(
+            help="Folder for leaderboard.md, .csv, .html and .json, and frontier.svg where a cost is known; one that "
+            "holds a leaderboard is refused without --overwrite."
+        ),
     ] = None,
+    overwrite: Replace = False,
     texts: Annotated[
         list[Path] | None,
         typer.Option(help="JSONL file, or folder of some, with the messages, by id, of rows without. Repeatable."),
@@ -98,7 +106,12 @@ def benchmark(
     reference: Annotated[
         str | None, typer.Option(help="The labeler that all others are compared with; the first one by default.")
     ] = None,
-    hourly: Annotated[float, typer.Option(min=0, help="USD that an hour of this machine costs.")] = 0.0,
+    hourly: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="USD that an hour of this machine costs; without it, the cost of programs is not known."
+        ),
+    ] = None,
     cost: Annotated[
         list[str] | None,
         typer.Option(help="What a million rows cost by a labeler on record, as NAME=USD (llm_3 (LLM)=90). Repeatable."),
@@ -135,11 +148,16 @@ def benchmark(
     """
     from demur.api import benchmark as measure
     from demur.labelers.opening import parse_labelers
-    from demur.report.leaderboard import leaderboard_markdown, leaderboard_text
+    from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, require_board
     from demur.taxonomy import Taxonomy
 
+    if out is not None:
+        # Before labelers are opened, which takes a while.
+        require_board(out, overwrite=overwrite)
     specs = parse_labelers(labelers)
-    require_classifier(context, specs)
+    require_heeded(context, specs)
+    require_crosswalk(context, crosswalk)
+    require_one_form(as_json=as_json, markdown=markdown)
     console = Console(stderr=True)
     kinds = Taxonomy.load(taxonomy)
     asking = Asking(
@@ -161,7 +179,7 @@ def benchmark(
             gold, given, taxonomy=kinds, texts=texts, split=None if split is Split.all else split.value,
             panel=None if panel is None else panel.value, reference=reference, usd_per_hour=hourly,
             usd_per_million=_costs(cost), resamples=resamples, seed=seed, strict=strict, crosswalk=crosswalk,
-            annotator_kind=annotator_kind.value, out=out,
+            annotator_kind=annotator_kind.value, out=out, overwrite=overwrite,
             on_verdict=_bars(progress),
         )  # fmt: skip
     for judge in judges:

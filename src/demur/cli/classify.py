@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
@@ -60,7 +61,7 @@ def classify(
     workers: Workers = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
-    conversation = _conversation(sys.stdin.read() if text == "-" else text, prompt, system)
+    conversation = _conversation(_text(text), prompt, system)
     runtime = Runtime.of(engine, workers, exact=exact, n_texts=1)
     analyzer = open_analyzer(
         weights, encoder, taxonomy, threshold, evidence=True, policy=policy, coverage=coverage, runtime=runtime
@@ -72,13 +73,36 @@ def classify(
         print(_lines(conversation, verdict, analyzer.taxonomy, analyzer.category_sets))
 
 
+def _text(given: str) -> str:
+    """Return the text, or standard input.
+
+    Raises:
+        SourceError: It is not UTF-8.
+    """
+    from demur.errors import SourceError
+
+    # What a shell passes on that is not UTF-8 comes as surrogates.
+    content = sys.stdin.buffer.read() if given == "-" else given.encode("utf-8", "surrogateescape")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        where = "standard input" if given == "-" else "the text given"
+        message = f"{where}: not UTF-8 (byte 0x{content[error.start]:02x} at {error.start}); give text in UTF-8"
+        raise SourceError(message) from error
+    return io.StringIO(text, newline=None).read() if given == "-" else text
+
+
 def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
     from demur.conversation import Conversation, Turn
     from demur.data.rows import Row
     from demur.data.shapes import detect, parse_text
+    from demur.data.transcripts import has_role_tokens
     from demur.errors import LayoutError
 
     if prompt is not None or system is not None:
+        if has_role_tokens(text):
+            message = "the text has turns of its own; give the reply alone, or leave --prompt and --system out"
+            raise typer.BadParameter(message, param_hint="TEXT")
         return Conversation.of("" if prompt is None else prompt, text.strip(), system=system)
     try:
         fields = json.loads(text)
@@ -89,7 +113,17 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
     if not isinstance(fields, dict):
         return Conversation((Turn("assistant", text.strip()),))
     row = Row(position=0, fields=fields, file="the conversation given", line=1)
-    found = detect(fields).conversations(row)
+    try:
+        layout = detect(fields)
+    except LayoutError as error:
+        # What it advises are options of an audit.
+        what, _, _ = str(error).partition(";")
+        message = (
+            f"{what}; give an object with `messages`, or with `prompt` and `response`, or the reply as it is, and what "
+            "it answers with --prompt"
+        )
+        raise LayoutError(message) from error
+    found = layout.conversations(row)
     if len(found) > 1:
         message = f"{len(found)} replies in one row; classify judges one: give it alone, or use `demur audit`"
         raise LayoutError(message)
@@ -115,8 +149,12 @@ def as_dict(verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets | None) -> 
         "resolution": verdict.resolution,
         "coverage": None if sets is None else sets.coverage,
         "unscored_reason": verdict.unscored_reason,
-        "evidence": None if verdict.evidence is None else asdict(verdict.evidence),
+        "evidence": None if verdict.evidence is None else _span(verdict.evidence),
     }
+
+
+def _span(evidence: Evidence) -> dict[str, Any]:
+    return {**asdict(evidence), "score": round(evidence.score, 6)}
 
 
 def _lines(conversation: Conversation, verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets | None) -> str:

@@ -44,7 +44,8 @@ from demur.cli.options import (
     WeightsFolder,
     Workers,
     open_analyzer,
-    require_classifier,
+    require_heeded,
+    require_one_form,
 )
 from demur.model.engine_names import EngineName
 from demur.verdict import Policy
@@ -115,7 +116,8 @@ def evaluate(
     from demur.taxonomy import Taxonomy
 
     spec, kinds = _spec(labeler), Taxonomy.load(taxonomy)
-    require_classifier(context, [spec])
+    require_heeded(context, [spec])
+    require_one_form(as_json=as_json, markdown=markdown)
     runtime = Runtime.of(engine, workers, exact=exact)
     asking = Asking(
         base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
@@ -160,21 +162,21 @@ class _Watched:
 
 def _spec(labeler: str) -> LabelerSpec:
     """Read which labeler is meant."""
-    from demur.labelers.opening import parse_labelers
+    from demur.errors import LabelerError
+    from demur.labelers.opening import parse_labeler
 
-    spec, *others = parse_labelers([labeler])
-    if others or spec.sort == "annotators":
-        message = f"{labeler!r} is not one labeler; give one, or measure several with `demur benchmark`"
-        raise typer.BadParameter(message, param_hint="--labeler")
-    return spec
+    try:
+        return parse_labeler(labeler)
+    except LabelerError as error:
+        message = f"{error}; several are measured by `demur benchmark`"
+        raise typer.BadParameter(message, param_hint="--labeler") from error
 
 
 def _opened(spec: LabelerSpec, kinds: Taxonomy, asking: Asking, *, gold: Path, texts: Mapping[str, object]) -> Labeler:
     """Open a labeler that is not the classifier; what is on record may leave its texts to the rows."""
-    from demur.data.annotated import read_annotated
     from demur.data.labelled import read_texts
     from demur.labelers.keywords import KeywordLabeler
-    from demur.labelers.recorded import recorded_labelers
+    from demur.labelers.opening import open_recorded
 
     if spec.sort == "keywords":
         return KeywordLabeler(kinds)
@@ -184,11 +186,4 @@ def _opened(spec: LabelerSpec, kinds: Taxonomy, asking: Asking, *, gold: Path, t
         # Without a key, nothing is begun.
         judge.client.endpoint.key()
         return judge
-    found = recorded_labelers(
-        read_annotated([Path(spec.target)], kinds, texts={**read_texts([gold]), **texts}).rows, kinds
-    )
-    if len(found) > 1:
-        who = ", ".join(one.name for one in found)
-        message = f"{spec.target!r} holds several annotators ({who}); keep one, or measure all with `demur benchmark`"
-        raise typer.BadParameter(message, param_hint="--labeler")
-    return found[0]
+    return open_recorded(Path(spec.target), kinds, texts={**read_texts([gold]), **texts})

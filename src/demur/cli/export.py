@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from demur.cli.options import EncoderName, TaxonomyFile, WeightsFolder, quiet_libraries
+from demur.cli.options import EncoderName, Replace, TaxonomyFile, WeightsFolder, quiet_libraries
 
 __all__ = ["export"]
 
@@ -17,8 +17,12 @@ def export(
     weights: WeightsFolder = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
+    overwrite: Replace = False,
 ) -> None:
     """Write gate and category head as folders that plain `transformers` pipelines load."""
+    from demur.studies.writing import require_room
+
+    require_room([out / "gate", out / "categories"], overwrite=overwrite)
     quiet_libraries()
     from demur.model.export import export_standard
     from demur.model.weights import Weights

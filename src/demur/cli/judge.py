@@ -49,11 +49,13 @@ from demur.cli.judging import (
     spending_line,
 )
 from demur.cli.options import PolicyName, TaxonomyFile
+from demur.report.numbers import with_noun
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from demur.labelers.judge import Judge
     from demur.llm.client import Client
+    from demur.studies.findings import Audit
 
 __all__ = ["judge"]
 
@@ -78,7 +80,11 @@ def judge(
     prices: PriceFile = None,
     price: PricePair = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would come to in rows, tokens and USD, and ask nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Say what it would come to in rows, tokens and USD, and where limits would stop it; ask nothing.",
+        ),
     ] = False,
     batch: Batch = False,
     poll: PollSeconds = 30.0,
@@ -104,7 +110,9 @@ def judge(
         base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
         timeout, retries, cache,
     )  # fmt: skip
-    run = None if out is None else str(out.resolve())
+    # What an earlier run was charged counts where this one goes on with it; a dry one forgets nothing.
+    is_apart = out is None or (dry_run and _begins_anew(out, resume=resume, overwrite=overwrite))
+    run = None if is_apart or out is None else str(out.resolve())
     opened = asking.open(model, Taxonomy.load(taxonomy), tell=lambda line: say(console, line), run=run)
     if dry_run or out is None:
         _print_estimate(opened, source, reading)
@@ -133,8 +141,23 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
             _write_spending(judge.client, out)
     print_summary(found, out)
     print(spending_line(judge.spending))
+    if said := _how_to_ask_again(found):
+        say(console, said)
     if found.why_not_scored is not None:
         raise typer.Exit(1)
+
+
+def _how_to_ask_again(found: Audit) -> str | None:
+    """Say how replies are asked for again that the judge gave no verdict on; None where there are none."""
+    from demur.labelers.judge_answers import is_without_answer
+
+    n = sum(count for reason, count in found.composition.unscored.items() if is_without_answer(reason))
+    if not n:
+        return None
+    return (
+        f"{with_noun(n, 'reply', 'replies')} without a verdict of the judge; --resume leaves a finished audit as it "
+        "is, --overwrite asks them again, and takes all that was answered from the cache, unpaid"
+    )
 
 
 def _begins_anew(out: Path, *, resume: bool, overwrite: bool) -> bool:

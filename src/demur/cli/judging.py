@@ -13,6 +13,7 @@ from rich.progress import ProgressColumn
 from rich.text import Text
 
 from demur.cli.auditing import parse_fields
+from demur.report.numbers import with_noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -231,8 +232,26 @@ def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]
     return [
         f"{replies}: {', '.join([f'{found.asked:,} to ask', *aside])}",
         f"tokens: {about}; at most {ceiling.prompt_tokens:,} and {ceiling.completion_tokens:,}",
-        f"cost: about {_dollars(found.cost)}, at most {_dollars(found.ceiling_cost)}",
+        _cost_of(found),
+        *_stop(found),
     ]
+
+
+def _cost_of(found: Estimate) -> str:
+    if found.cost is None:
+        return "cost: not known, for want of a price; give --price INPUT,OUTPUT or --prices FILE to count it"
+    return f"cost: about {_dollars(found.cost)}, at most {_dollars(found.ceiling_cost)}"
+
+
+def _stop(found: Estimate) -> list[str]:
+    """Say where the budget would stop it; nothing where it would not."""
+    if found.least_room is None:
+        return []
+    if found.room is None:
+        return [f"budget: holds for all, if answers are of usual length; at worst it stops after {found.least_room:,}"]
+    least = "" if found.room == found.least_room else f", and after {found.least_room:,} at worst"
+    about = "" if found.room == found.least_room else "about "
+    return [f"budget: stops after {about}{found.room:,} of {with_noun(found.asked, 'answer')}{least}"]
 
 
 def _dollars(cost: float | None) -> str:

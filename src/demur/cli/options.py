@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
@@ -15,7 +16,7 @@ from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from demur.labelers.classifier import Analyzer
     from demur.labelers.opening import LabelerSpec
@@ -31,6 +32,7 @@ __all__ = [
     "EngineOption",
     "Exact",
     "PolicyName",
+    "Replace",
     "Runtime",
     "TaxonomyFile",
     "Threshold",
@@ -38,11 +40,24 @@ __all__ = [
     "Workers",
     "open_analyzer",
     "quiet_libraries",
-    "require_classifier",
+    "require_crosswalk",
+    "require_heeded",
+    "require_one_form",
 ]
 
-# Parameters of commands that say something to the classifier alone.
-_OF_CLASSIFIER = frozenset({"weights", "encoder", "threshold", "coverage", "engine", "exact", "workers"})
+# Parameters of commands that say something to labelers of one sort alone.
+_HEEDED_BY: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "demur": frozenset({"weights", "encoder", "threshold", "coverage", "engine", "exact", "workers"}),
+        "judge": frozenset(
+            {
+                "base_url", "key_variable", "prompt", "parameter", "max_cost", "max_rows", "prices", "price", "batch",
+                "poll", "concurrency", "timeout", "retries", "cache",
+            }
+        ),
+    }
+)  # fmt: skip
+_WHO = {"demur": "only the labeler 'demur' heeds", "judge": "only a judge (judge:MODEL) heeds"}
 
 
 class AnnotatorKindName(StrEnum):
@@ -62,6 +77,9 @@ CrosswalkName = Annotated[
 ]
 AnnotatorSort = Annotated[
     AnnotatorKindName, typer.Option("--annotator-kind", help="With --crosswalk: who gave those labels.")
+]
+Replace = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there; without it, that is refused.")
 ]
 WeightsFolder = Annotated[
     Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
@@ -138,22 +156,47 @@ class Runtime:
         return cls(EngineName.torch if exact else engine, workers, n_texts, first_look=not exact)
 
 
-def require_classifier(context: typer.Context, labelers: Iterable[LabelerSpec]) -> None:
-    """Refuse options of the classifier where it is none of the labelers, for nobody else would heed them.
+def require_heeded(context: typer.Context, labelers: Iterable[LabelerSpec]) -> None:
+    """Refuse options of the classifier, or of judges, where none of the labelers is one: nobody else would heed them.
 
     Raises:
-        BadParameter: One of them was given; a default is fine.
+        BadParameter: One of them was given; a default is fine, and so is what stands in the environment.
     """
     specs = list(labelers)
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name in _OF_CLASSIFIER and _is_given(context, option.name)
-    ]
-    if given and all(spec.sort != "demur" for spec in specs):
-        who = ", ".join(repr(str(spec)) for spec in specs)
-        message = f"only the labeler 'demur' heeds it, and what is measured is {who}; leave it out"
-        raise typer.BadParameter(message, param_hint=", ".join(given))
+    sorts = {spec.sort for spec in specs}
+    who = ", ".join(repr(str(spec)) for spec in specs)
+    for sort, names in _HEEDED_BY.items():
+        given = [
+            option.opts[0]
+            for option in context.command.params
+            if option.name in names and _is_given(context, option.name)
+        ]
+        if given and sort not in sorts:
+            them = "it" if len(given) == 1 else "them"
+            message = f"{_WHO[sort]} {them}, and what is measured is {who}; leave {them} out"
+            raise typer.BadParameter(message, param_hint=", ".join(given))
+
+
+def require_crosswalk(context: typer.Context, crosswalk: str | None) -> None:
+    """Refuse to be told who gave foreign labels where there are none: rows of ours say that themselves.
+
+    Raises:
+        BadParameter: `--annotator-kind` was given, and no crosswalk.
+    """
+    if crosswalk is None and _is_given(context, "annotator_kind"):
+        message = "only labels that a crosswalk maps need it, rows with `annotations` say it themselves; leave it out"
+        raise typer.BadParameter(message, param_hint="--annotator-kind")
+
+
+def require_one_form(*, as_json: bool, markdown: bool) -> None:
+    """Refuse to print two forms at once.
+
+    Raises:
+        BadParameter: Both were asked for.
+    """
+    if as_json and markdown:
+        message = "one of them can be printed; leave the other out"
+        raise typer.BadParameter(message, param_hint="--json, --markdown")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

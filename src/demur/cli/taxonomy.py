@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from demur.cli.options import Replace
 from demur.errors import OutputError
 
 if TYPE_CHECKING:
@@ -51,14 +52,17 @@ def validate(file: File = None) -> None:
 def guide(
     file: File = None,
     out: Annotated[Path | None, typer.Option(help="File to write; standard output by default.")] = None,
+    overwrite: Replace = False,
 ) -> None:
     """Render the annotation guide as Markdown."""
     from demur.report.guide import guide as render
+    from demur.studies.writing import require_room
 
     text = render(_load(file))
     if out is None:
         print(text, end="")
     else:
+        require_room([out], overwrite=overwrite)
         try:
             out.write_text(text, encoding="utf-8")
         except OSError as error:

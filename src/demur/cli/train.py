@@ -62,6 +62,7 @@ def train(
 ) -> None:
     """Train a gate and a category head, and calibrate them on prompts held out from training."""
     _require_one_form(files, recipe, data, avoid, texts)
+    _require_files(files, recipe, data, avoid, texts)
     quiet_libraries()
     from demur.model.encoders import Encoder
     from demur.taxonomy import Taxonomy
@@ -106,6 +107,21 @@ def _require_one_form(
     if recipe is not None and (files or avoid or texts):
         message = "a recipe names its own files; write these, and what to avoid, into it, or leave --recipe out"
         raise typer.BadParameter(message)
+
+
+def _require_files(
+    files: list[Path] | None, recipe: str | None, data: Path | None, avoid: list[Path] | None, texts: list[Path] | None
+) -> None:
+    """Look for all files before the encoder is loaded, which takes seconds."""
+    from demur.model.settings import TrainingSettings
+    from demur.studies.mixture import files_of
+    from demur.studies.recipe import Recipe, folders_for
+
+    if recipe is not None:
+        files_of(Recipe.load(recipe), folders_for(recipe, data))
+        return
+    given = Recipe.of_files(files or [], avoid=avoid or [], texts=texts or [], settings=TrainingSettings())
+    files_of(given, ())
 
 
 def _beginning(name: str, encoder: str | None) -> Beginning:

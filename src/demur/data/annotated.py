@@ -189,8 +189,11 @@ def _read(
 ) -> AnnotatedRows:
     rows: dict[str, Annotated] = {}
     broken: list[RowError] = []
+    # Those that were passed over.
+    splits: set[str] = set()
     for line in lines:
         if isinstance(line, Row) and split is not None and line.fields.get("split") not in (split, None):
+            splits.add(str(line.fields["split"]))
             continue
         try:
             row = _annotated(line, taxonomy)
@@ -202,6 +205,9 @@ def _read(
     if not rows:
         first = f" ({broken[0]})" if broken else ""
         message = f"{name}: no row with annotations{first}; a row needs `annotations`, one object for each annotator"
+        if splits:
+            met = ", ".join(map(repr, sorted(splits)))
+            message = f"{name}: no row of split {split!r} with annotations{first}; there are rows of {met}"
         raise SourceError(message)
     return AnnotatedRows(name, tuple(rows.values()), tuple(broken))
 

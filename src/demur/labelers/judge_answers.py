@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from demur.data.json_text import json_objects
 from demur.data.reasoning import set_reasoning_apart
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from demur.llm.exchange import Answer, Reply
     from demur.taxonomy import Taxonomy
 
-__all__ = ["read_verdict"]
+__all__ = ["is_without_answer", "read_verdict"]
 
+_FAILURES = frozenset(get_args(get_type_hints(Failure)["reason"]))
 _VERDICTS = tuple(outcome for outcome in get_args(Outcome) if outcome != "unscored")
 # As the codebook has it: the main kind, and two more at most.
 _MAX_LABELS = 3
@@ -39,6 +40,15 @@ def read_verdict(reply: Reply, taxonomy: Taxonomy) -> Verdict:
     if reply.finish_reason == "length":
         return Verdict.unscored("judge_answer_cut")
     return _said(reply, taxonomy)
+
+
+def is_without_answer(reason: str) -> bool:
+    """Tell whether a reason for having no verdict is that the judge gave none, which it may if it is asked again.
+
+    >>> is_without_answer("provider_unavailable"), is_without_answer("empty_reply")
+    (True, False)
+    """
+    return reason.startswith("judge_") or reason in _FAILURES
 
 
 def _said(answer: Answer, taxonomy: Taxonomy) -> Verdict:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["LabelerSpec", "Opener", "parse_labelers"]
+__all__ = ["LabelerSpec", "Opener", "open_recorded", "parse_labeler", "parse_labelers", "require_labeler"]
 
 _Sort = Literal["demur", "keywords", "annotators", "judge", "recorded"]
 _WITH_TARGET = {"judge": "judge:MODEL", "recorded": "recorded:FILE"}
@@ -57,6 +57,56 @@ def parse_labelers(words: Iterable[str]) -> tuple[LabelerSpec, ...]:
         message = f"no labeler is named; give some of {_offered()}"
         raise LabelerError(message)
     return tuple(_parsed(name) for name in names)
+
+
+def parse_labeler(word: str) -> LabelerSpec:
+    """Read the name of one labeler; `annotators`, who may be many and label their own rows alone, is none.
+
+    Raises:
+        LabelerError: It names none, or several.
+    """
+    name = word.strip()
+    spec = None if "," in name else _read(name)
+    if spec is None or spec.sort == "annotators":
+        message = f"{word!r} is not one labeler; give one of {_offered(without='annotators')}"
+        raise LabelerError(message)
+    return spec
+
+
+def require_labeler(given: object) -> Labeler:
+    """Return what labels; a class of labelers, which would have to be called first, does not.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(given, type) or not callable(getattr(given, "label", None)):
+        what = f"the class {given.__name__}" if isinstance(given, type) else f"{type(given).__name__} {given!r}"
+        message = (
+            f"{what} is no labeler; give one that is made, as KeywordLabeler(), or the name of one: "
+            f"{_offered(without='annotators')}"
+        )
+        raise TypeError(message)
+    return given  # type: ignore[return-value]  # it has what was just looked for
+
+
+def open_recorded(path: Path, taxonomy: Taxonomy, *, texts: Texts | None = None) -> Labeler:
+    """Open what one annotator said of rows in a file.
+
+    Args:
+        path: The file.
+        taxonomy: Names the kinds.
+        texts: Messages by id, for rows that have none.
+
+    Raises:
+        LabelerError: It holds several annotators.
+        SourceError: It cannot be read, or holds no annotations.
+    """
+    found = recorded_labelers(read_annotated([path], taxonomy, texts=texts).rows, taxonomy)
+    if len(found) > 1:
+        who = ", ".join(one.name for one in found)
+        message = f"{str(path)!r} holds several annotators ({who}); keep one, or measure all with a benchmark"
+        raise LabelerError(message)
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +157,20 @@ class Opener:
 
 
 def _parsed(name: str) -> LabelerSpec:
-    sort, colon, target = name.partition(":")
-    if sort not in get_args(_Sort) or bool(target) != (sort in _WITH_TARGET) or bool(colon) != bool(target):
+    spec = _read(name)
+    if spec is None:
         message = f"{name!r} names no labeler; give one of {_offered()}"
         raise LabelerError(message)
+    return spec
+
+
+def _read(name: str) -> LabelerSpec | None:
+    """Take a name apart; None where it names no labeler."""
+    sort, colon, target = name.partition(":")
+    if sort not in get_args(_Sort) or bool(target) != (sort in _WITH_TARGET) or bool(colon) != bool(target):
+        return None
     return LabelerSpec(sort, target)  # type: ignore[arg-type]  # one of its words, as was just checked
 
 
-def _offered() -> str:
-    return ", ".join(_WITH_TARGET.get(sort, sort) for sort in get_args(_Sort))
+def _offered(*, without: str = "") -> str:
+    return ", ".join(_WITH_TARGET.get(sort, sort) for sort in get_args(_Sort) if sort != without)

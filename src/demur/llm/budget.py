@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from demur.llm.exchange import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Budget", "Spending"]
 
@@ -35,6 +35,22 @@ class Budget:
             if value is not None and not value >= 0:
                 message = f"{name}={value!r} is no limit; give a number from 0 on, or leave it out"
                 raise ValueError(message)
+
+    def room(self, spent: Spending, costs: Iterable[tuple[float, float]]) -> int:
+        """Count the requests that there is room for, one after the other.
+
+        Args:
+            spent: What was spent before.
+            costs: For each request what it is taken to cost, and what it may cost at most, in USD.
+        """
+        answers, paid, n = spent.answers, spent.cost + spent.uncounted_cost, 0
+        for cost, most in costs:
+            is_full = self.max_rows is not None and answers + n >= self.max_rows
+            # What is not known (nan) leaves no room.
+            if is_full or (self.max_cost is not None and not paid + most <= self.max_cost):
+                break
+            paid, n = paid + cost, n + 1
+        return n
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Estimate:
         ceiling: Tokens of the rest at most, if every answer is as long as is allowed.
         cost: What `usage` would cost, in USD; None where no price is known.
         ceiling_cost: What `ceiling` would cost, in USD; None where no price is known.
+        room: How many of the rest the budget has room for, by a rule of thumb; None where it has room for all.
+        least_room: How many of the rest it has room for, if every answer is as long as is allowed; None for all.
     """
 
     requests: int
@@ -60,6 +62,8 @@ class Estimate:
     ceiling: Usage
     cost: float | None
     ceiling_cost: float | None
+    room: int | None = None
+    least_room: int | None = None
 
     @property
     def asked(self) -> int:
@@ -153,6 +157,7 @@ class Client:
         keys: set[str] = set()
         n_requests = n_known = 0
         usage = ceiling = Usage()
+        costs: list[tuple[float, float]] = []
         for request in requests:
             n_requests += 1
             key = self._ledger.key(request)
@@ -162,12 +167,20 @@ class Client:
             if self._store.find(key) is not None:
                 n_known += 1
                 continue
-            usage += Usage(-(-request.n_bytes // _BYTES_PER_TOKEN), 0, 0, answer_tokens)
-            ceiling += ceiling_tokens(request)
-        costs = (
-            None if self.price is None else self.price.cost(each, is_batch=self.is_batch) for each in (usage, ceiling)
-        )
-        return Estimate(n_requests, n_known, n_requests - len(keys), usage, ceiling, *costs)
+            both = Usage(-(-request.n_bytes // _BYTES_PER_TOKEN), 0, 0, answer_tokens), ceiling_tokens(request)
+            usage, ceiling = usage + both[0], ceiling + both[1]
+            about, most = (self._ledger.cost(each, is_batch=self.is_batch) for each in both)
+            costs.append((about, most))
+        is_known = self.price is not None
+        total, most_total = (self._ledger.cost(each, is_batch=self.is_batch) for each in (usage, ceiling))
+        # What a batch may cost at most is set aside for all of it before the first answer.
+        least = self._ledger.room((most, most) for _, most in costs)
+        room = least if self.is_batch else self._ledger.room(costs)
+        return Estimate(
+            n_requests, n_known, n_requests - len(keys), usage, ceiling,
+            total if is_known else None, most_total if is_known else None,
+            room if room < len(costs) else None, least if least < len(costs) else None,
+        )  # fmt: skip
 
     def begin(self) -> None:
         """Forget what was charged under the name of this run: another one begins; kept answers stay."""

@@ -168,6 +168,10 @@ class Ledger:
         with self._lock:
             self._spending += spending
 
+    def room(self, costs: Iterable[tuple[float, float]]) -> int:
+        """Count the requests that the budget has room for, by what each is taken to cost and may cost at most."""
+        return self._budget.room(sum((other.spending for other in self._others), self._spending), costs)
+
     def exhausted(self) -> BudgetError:
         """Return the error that says what was spent, or that a limit cannot be held to for not knowing what was."""
         spent, budget = sum((other.spending for other in self._others), self._spending), self._budget

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from demur.errors import OutputError
 from demur.report import leaderboard_words as words
 from demur.report.leaderboard_plots import frontier_plot
 from demur.report.leaderboard_tables import short_table, tables
 from demur.report.markdown import escaped, markdown_table
 from demur.report.text import text_table
-from demur.studies.writing import write_json, writing
+from demur.studies.writing import read_object, require_room, write_json, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.studies.leaderboard import Leaderboard
 
-__all__ = ["leaderboard_markdown", "leaderboard_text", "write_leaderboard"]
+__all__ = ["leaderboard_markdown", "leaderboard_text", "require_board", "write_leaderboard"]
 
 _PLOT = "frontier.svg"
+_FILES = ("leaderboard.md", "leaderboard.csv", "leaderboard.html", "leaderboard.json", _PLOT)
 
 
 def leaderboard_text(found: Leaderboard) -> str:
@@ -37,23 +39,55 @@ def leaderboard_markdown(found: Leaderboard, *, plot: str | None = None) -> str:
     blocks += [escaped(note) for note in words.notes(found)]
     first, *others = tables(found)
     blocks += [markdown_table(first)]
-    if plot is not None:
+    if plot is not None and found.has_costs:
         blocks += [f"![Accuracy over cost]({plot})", escaped(words.plot_caption(found))]
     blocks += [markdown_table(table) for table in others]
     blocks += ["## How it was measured", "\n".join(f"- {term}: {escaped(said)}" for term, said in words.METHODS)]
     return "\n\n".join(blocks) + "\n"
 
 
+def require_board(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder for a leaderboard that holds another one, or files of those names that no benchmark wrote.
+
+    Args:
+        folder: Where it is to be written.
+        overwrite: Whether it may replace another leaderboard.
+
+    Raises:
+        OutputError: It may not be written there.
+    """
+    taken = [folder / name for name in _FILES if (folder / name).exists() or (folder / name).is_symlink()]
+    require_room(taken, overwrite=overwrite)
+    if taken and not _is_board(folder):
+        names = ", ".join(path.name for path in taken)
+        message = (
+            f"{str(folder)!r} holds {names}, which no benchmark wrote and --overwrite does not replace; move it away, "
+            "or give another folder with --out"
+        )
+        raise OutputError(message)
+
+
+def _is_board(folder: Path) -> bool:
+    try:
+        return read_object(folder / "leaderboard.json").keys() >= {"entries", "reference", "panel"}
+    except OutputError:
+        return False
+
+
 def write_leaderboard(found: Leaderboard, folder: Path) -> None:
-    """Write `leaderboard.md`, `.csv`, `.html` and `.json`, and `frontier.svg`, each whole or not at all.
+    """Write `leaderboard.md`, `.csv`, `.html` and `.json`, and `frontier.svg` where a cost is known, each whole.
 
     Raises:
         OutputError: The folder cannot be written.
     """
     from demur.report.leaderboard_html import render_leaderboard
 
-    with writing(folder / _PLOT) as temporary:
-        frontier_plot(found).savefig(temporary, format="svg", metadata={"Date": None})
+    if not found.has_costs:
+        # That of the leaderboard that is replaced would stand beside this one.
+        (folder / _PLOT).unlink(missing_ok=True)
+    else:
+        with writing(folder / _PLOT) as temporary:
+            frontier_plot(found).savefig(temporary, format="svg", metadata={"Date": None})
     for name, text in (
         ("leaderboard.md", leaderboard_markdown(found, plot=_PLOT)),
         ("leaderboard.csv", found.to_frame().to_csv(lineterminator="\n")),

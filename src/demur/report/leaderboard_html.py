@@ -36,7 +36,7 @@ def _plots(found: Leaderboard) -> list[tuple[Markup, str]]:
     """Draw what there is something to draw of, each with its caption."""
     from markupsafe import Markup
 
-    wanted = [(frontier_plot, words.plot_caption(found))]
+    wanted = [(frontier_plot, words.plot_caption(found))] if found.has_costs else []
     if any(band.found.compared for entry in found.entries for band in entry.bands):
         who = ANNOTATOR[found.panel_kind]
         wanted.append((band_plot, f"Each labeler against the median {who} on the same replies, with 95% intervals."))

@@ -50,9 +50,10 @@ def frontier_plot(found: Leaderboard) -> Figure:
         axes.set_xlabel("USD for a million rows", fontsize=9.5)
         axes.xaxis.set_major_formatter(lambda cost, _: f"{cost:,g}")
         _fit(axes, [value(entry) for entry in found.entries])
-    line = [found[name] for name in found.frontier]
-    ends = [one.pace.usd_per_million for one in line], [one.gate.f1.value for one in line]
-    panels[0].plot(*ends, color=_BLUE, linewidth=1.2, drawstyle="steps-post", alpha=0.7)
+    if found.has_frontier_line:
+        line = [found[name] for name in found.frontier]
+        ends = [one.pace.usd_per_million for one in line], [one.gate.f1.value for one in line]
+        panels[0].plot(*ends, color=_BLUE, linewidth=1.2, drawstyle="steps-post", alpha=0.7)
     return figure
 
 
@@ -105,7 +106,8 @@ def _fit(axes: Axes, shown: list[Estimate]) -> None:
     """Leave room around what is drawn, whiskers among it."""
     ends = [end for one in shown for end in (one.value, one.low, one.high) if not math.isnan(end)]
     if ends:
-        axes.set_ylim(max(0.0, min(ends) - _BELOW), min(1.0 + _ABOVE, max(ends) + _ABOVE))
+        # A point at zero stands whole above the edge, as one at 1 does below the other.
+        axes.set_ylim(max(-_ABOVE, min(ends) - _BELOW), min(1.0 + _ABOVE, max(ends) + _ABOVE))
 
 
 def _f1(entry: Entry) -> Estimate:

@@ -71,7 +71,7 @@ METHODS = (
         "Cost of a million rows",
         (
             "of judges by dated prices and the tokens that the server counted; of programs by the price of the "
-            "machine's hour, and nothing where none is given; of labelers on record as stated, else not known."
+            "machine's hour; of labelers on record as stated. Where there is none of these, it is not known."
         ),
     ),
     (
@@ -114,7 +114,8 @@ def plot_caption(found: Leaderboard) -> str:
         if members & {entry.name for entry in found.entries}
         else ""
     )
-    return f"Accuracy over cost; the line is the frontier.{band}{left_out}"
+    line = "; the line is the frontier" if found.has_frontier_line else ""
+    return f"Accuracy over cost{line}.{band}{left_out}"
 
 
 def _plural(found: Leaderboard) -> str:

@@ -50,7 +50,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     *,
     panel: AnnotatorKind | None = None,
     reference: str | None = None,
-    usd_per_hour: float = 0.0,
+    usd_per_hour: float | None = None,
     usd_per_million: Mapping[str, float] | None = None,
     resamples: int = 1000,
     seed: int = 0,
@@ -68,7 +68,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         panel: Whose majority is the consensus: that of people or that of language models; None for people where there
             are any.
         reference: Name of the labeler that all others are compared with; None for the first one.
-        usd_per_hour: Price of this machine, in USD: what programs on it cost.
+        usd_per_hour: Price of this machine, in USD: what programs on it cost; None where that is not known.
         usd_per_million: Stated cost of a million rows, by name of the labeler: for those on record, above all.
         resamples: Draws of whole requests behind each interval.
         seed: Of those draws.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,12 +92,21 @@ class AuditFolder:
     def held(self, part: str = "") -> Iterator[None]:
         """Make the folder, and hold it, or a part of it, for this process: two would clear away each other's shards.
 
+        A folder that was made for this, and is empty at the end, is removed.
+
         Raises:
             OutputError: Another process holds it, or it cannot be used.
         """
+        missing = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         self._make()
-        with held(self.path, self.path / f".{part}lock"):
-            yield
+        try:
+            with held(self.path, self.path / f".{part}lock"):
+                yield
+        finally:
+            # What ended before it had anything to write leaves no folder behind.
+            with suppress(OSError):
+                for folder in missing:
+                    folder.rmdir()
 
     def begin(
         self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool, sources: Iterable[Path] = ()

@@ -37,12 +37,21 @@ class ReadingOptions:
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
+
+    Raises:
+        ValueError: The limit is less than 1.
     """
 
     limit: int | None = None
     layout: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     turns: Turns = "last"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of rows."""
+        if self.limit is not None and self.limit < 1:
+            message = f"limit {self.limit!r}; give a number of rows from 1 on, or None for all"
+            raise ValueError(message)
 
 
 class Input(Protocol):

@@ -212,6 +212,16 @@ class Leaderboard:
                 found.append(one)
         return tuple(name for *_, name in found)
 
+    @property
+    def has_frontier_line(self) -> bool:
+        """Tell whether the frontier joins different costs: of one labeler alone, there is no line."""
+        return len({self[name].pace.usd_per_million for name in self.frontier}) > 1
+
+    @property
+    def has_costs(self) -> bool:
+        """Tell whether any cost is known, and so whether there is something to draw over it."""
+        return not all(math.isnan(entry.pace.usd_per_million) for entry in self.entries)
+
     def __getitem__(self, name: str) -> Entry:
         """Return the entry of a labeler.
 

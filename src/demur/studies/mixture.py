@@ -97,7 +97,12 @@ def files_of(recipe: Recipe, folders: Sequence[Path]) -> list[Path]:
         SourceError: One of them is missing.
     """
     texts = dict.fromkeys(path for source in recipe.sources for path in source.texts)
-    return _files([*(source.path for source in recipe.sources), *texts, *recipe.avoid], folders)
+    found = _files([*(source.path for source in recipe.sources), *texts, *recipe.avoid], folders)
+    missing = [file for file in found if not file.is_file()]
+    if missing:
+        message = f"no file at {str(missing[0])!r}; give JSONL files of labelled conversations, or folders of them"
+        raise SourceError(message)
+    return found
 
 
 def harder(rows: Sequence[Labelled], weight: float, taxonomy: Taxonomy) -> list[Labelled]:

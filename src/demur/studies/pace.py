@@ -50,14 +50,14 @@ class Run:
 
 
 def run(
-    labeler: Labeler, talks: Sequence[Conversation], *, usd_per_hour: float, on_verdict: OnVerdict | None = None
+    labeler: Labeler, talks: Sequence[Conversation], *, usd_per_hour: float | None, on_verdict: OnVerdict | None = None
 ) -> Run:
     """Let a labeler label all rows; one whose budget is spent keeps what it has.
 
     Args:
         labeler: Who labels.
         talks: What is labelled.
-        usd_per_hour: Price of this machine.
+        usd_per_hour: Price of this machine; None where it is not known, and so what programs on it cost.
         on_verdict: Told of each verdict.
 
     Raises:
@@ -81,16 +81,17 @@ def run(
     return Run((*verdicts, *rest), _pace(labeler, talks[: len(verdicts)], seconds, usd_per_hour), stopped)
 
 
-def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_per_hour: float) -> Pace:
+def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_per_hour: float | None) -> Pace:
     """Measure over what was labelled in so many seconds."""
     if isinstance(labeler, RecordedLabeler):
         return Pace(math.nan, math.nan, math.nan, "not known")
     if isinstance(labeler, Judge):
         return _pace_of_judge(labeler, seconds)
     rate = len(talks) / seconds if talks and seconds > 0 else math.nan
-    cost = usd_per_hour / _SECONDS_PER_HOUR / rate * _MILLION if usd_per_hour else 0.0
-    basis = f"{usd_per_hour:g} USD an hour" if usd_per_hour else "this machine"
-    return Pace(rate, _latency(labeler, talks), cost, basis)
+    if usd_per_hour is None:
+        return Pace(rate, _latency(labeler, talks), math.nan, "not known")
+    cost = usd_per_hour / _SECONDS_PER_HOUR / rate * _MILLION
+    return Pace(rate, _latency(labeler, talks), cost, f"{usd_per_hour:g} USD an hour")
 
 
 def _pace_of_judge(judge: Judge, seconds: float) -> Pace:

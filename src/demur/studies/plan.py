@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, validate
+from demur.documents import CLOSED, Key, Text, listed, raise_problems, validate
 from demur.errors import RecipeError
 from demur.model.settings import TrainingSettings
-from demur.studies.recipe import Balance, Recipe, Source, shipped_document
+from demur.studies.recipe import Balance, Recipe, Source, document_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,8 +128,8 @@ class Plan:
             RecipeError: Plan or recipe is missing or damaged, or they do not fit each other; the message names file and
                 field.
         """
-        path = shipped_document(name_or_path)
-        plan = validate(cls, read_document(path, error=RecipeError), where=str(path), error=RecipeError)
+        path, document = document_of(name_or_path, "plan")
+        plan = validate(cls, document, where=str(path), error=RecipeError)
         is_path = bool(Path(plan.recipe).suffix)
         base = Recipe.load(path.parent / plan.recipe if is_path else plan.recipe)
         raise_problems(_contradictions(plan, base), where=str(path), error=RecipeError)

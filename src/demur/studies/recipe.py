@@ -7,7 +7,8 @@ import json
 from dataclasses import asdict, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,9 +18,14 @@ from demur.errors import RecipeError
 from demur.model.settings import TrainingSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Balance", "Recipe", "Source", "folders_for", "shipped_document"]
+__all__ = ["Balance", "Recipe", "Source", "document_of", "folders_for", "shipped_document"]
+
+Sort = Literal["recipe", "plan"]
+_SORTS: Mapping[Sort, str] = MappingProxyType(
+    {"recipe": "a recipe of training, as `demur train --recipe` takes", "plan": "a plan, as `demur ablate` takes"}
+)
 
 _Factor = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 _Confidence = Annotated[float, Field(gt=0.5, le=1, strict=True)]
@@ -91,11 +97,11 @@ class Recipe:
         """Read a shipped recipe by its name, or any other by its path.
 
         Raises:
-            RecipeError: The file is missing or damaged, has a field that is unknown or out of range, or names a source
-                twice; the message names file and field.
+            RecipeError: The file is missing or damaged, is a plan, has a field that is unknown or out of range, or
+                names a source twice; the message names file and field.
         """
-        path = shipped_document(name_or_path)
-        recipe = validate(cls, read_document(path, error=RecipeError), where=str(path), error=RecipeError)
+        path, document = document_of(name_or_path, "recipe")
+        recipe = validate(cls, document, where=str(path), error=RecipeError)
         raise_problems(_contradictions(recipe), where=str(path), error=RecipeError)
         return recipe
 
@@ -144,8 +150,34 @@ def folders_for(name_or_path: str | Path, data: Path | None) -> list[Path]:
     return [*([] if data is None else [data]), *around]
 
 
-def shipped_document(name_or_path: str | Path) -> Path:
+def document_of(name_or_path: str | Path, sort: Sort) -> tuple[Path, object]:
+    """Read a recipe, or a plan: where it lies, and what is in it.
+
+    Raises:
+        RecipeError: It is missing or damaged, or of the other sort.
+    """
+    path = shipped_document(name_or_path, sort)
+    document = read_document(path, error=RecipeError)
+    met = _sort_of(document)
+    if met not in (None, sort):
+        message = f"{path}: is {_SORTS[met]}; what is asked for here is {_SORTS[sort]}"
+        raise RecipeError(message)
+    return path, document
+
+
+def _sort_of(document: object) -> Sort | None:
+    """Tell a plan from a recipe; None for what is neither."""
+    if not isinstance(document, dict):
+        return None
+    return "plan" if "variants" in document else "recipe" if "sources" in document else None
+
+
+def shipped_document(name_or_path: str | Path, sort: Sort = "recipe") -> Path:
     """Take a bare name for a shipped recipe or plan, and everything else for a path.
+
+    Args:
+        name_or_path: The name, or the path.
+        sort: What is offered where nothing of that name is shipped.
 
     Raises:
         RecipeError: Nothing of that name is shipped.
@@ -154,9 +186,10 @@ def shipped_document(name_or_path: str | Path) -> Path:
     if path.suffix or len(path.parts) != 1:
         return path
     folder = Path(str(files("demur") / "recipes"))
-    shipped = sorted(each.stem for each in folder.glob("*.yaml"))
-    if str(name_or_path) not in shipped:
-        message = f"no recipe {str(name_or_path)!r} is shipped; give a YAML file, or one of {listed(shipped)}"
+    shipped = sorted(folder.glob("*.yaml"))
+    if str(name_or_path) not in [each.stem for each in shipped]:
+        offered = [each.stem for each in shipped if _sort_of(read_document(each, error=RecipeError)) == sort]
+        message = f"no {sort} {str(name_or_path)!r} is shipped; give a YAML file, or one of {listed(offered)}"
         raise RecipeError(message)
     return folder / f"{name_or_path}.yaml"
 

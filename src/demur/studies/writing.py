@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from demur.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["read_object", "without_nan", "write_json", "writing"]
+__all__ = ["read_object", "require_room", "without_nan", "write_json", "writing"]
 
 
 @contextmanager
@@ -31,6 +31,18 @@ def writing(path: Path) -> Iterator[Path]:
     except OSError as error:
         message = f"{path}: cannot be written ({error}); free the place or give another with --out"
         raise OutputError(message) from error
+
+
+def require_room(paths: Iterable[Path], *, overwrite: bool) -> None:
+    """Refuse to replace what is there, unless that is asked for.
+
+    Raises:
+        OutputError: One of the paths is there already.
+    """
+    taken = [] if overwrite else [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if taken:
+        message = f"{', '.join(taken)}: there already; replace it with --overwrite, or give another place"
+        raise OutputError(message)
 
 
 def write_json(path: Path, data: object) -> None:
