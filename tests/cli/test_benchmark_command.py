@@ -160,8 +160,8 @@ def test_evaluate_measures_a_judge_and_what_is_on_record(
     for labeler in ("keywords,annotators", "annotators", "bogus"):
         code, _, errors = demur(*words, labeler)
         assert code == 2
-        said = " ".join(errors.replace("│", " ").split())
-        assert f"{labeler!r} is not one labeler; give one of demur, keywords, judge:MODEL, recorded:FILE;" in said
+        told = " ".join(errors.replace("│", " ").split())
+        assert f"{labeler!r} is not one labeler; give one of demur, keywords, judge:MODEL, recorded:FILE;" in told
 
 
 def test_what_no_benchmark_wrote_is_not_replaced(demur: Demur, gold: Path, tmp_path: Path) -> None:
