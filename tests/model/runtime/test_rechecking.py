@@ -9,6 +9,7 @@ import pytest
 
 from demur.model.runtime import Probabilities
 from demur.model.runtime.rechecking import RecheckingEngine
+from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +48,7 @@ def test_only_what_is_in_doubt_is_read_again() -> None:
     """Near the threshold of .5, .3 in log-odds, are .43 and .57; between two kinds only those that may refuse are."""
     quick = Told("quick", [0.1, 0.45, 0.9, 0.9, 0.1], [SURE, SURE, SURE, TORN, TORN])
     careful = Told("careful", [0.0, 0.6, 0.0, 0.8, 0.0], [SURE, TORN, TORN, SURE, SURE])
-    engine = RecheckingEngine(quick, lambda: careful, refusal=[0.5], partial=0.8)
+    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8))
     found = engine.run(*batch(3, 4, 9, 5, 3))
     assert careful.asked == [([1, 3], 5)]  # no wider than the longer of the two
     assert found.refusal.tolist() == [0.1, 0.6, 0.9, 0.8, 0.1]
@@ -60,7 +61,7 @@ def test_doubt_lies_around_the_threshold_given() -> None:
     """At .2, .25 is near and .5 is not."""
     quick = Told("quick", [0.25, 0.5], [SURE] * 2)
     careful = Told("careful", [0.15, 0.15], [SURE] * 2)
-    found = RecheckingEngine(quick, lambda: careful, refusal=[0.2], partial=0.8).run(*batch(2, 2))
+    found = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.2, 0.8)).run(*batch(2, 2))
     assert found.refusal.tolist() == [0.15, 0.5]
 
 
@@ -68,16 +69,18 @@ def test_doubt_lies_around_every_threshold_that_may_decide() -> None:
     """At .5 and .25, .55 and .27 are near, .37 is not."""
     quick = Told("quick", [0.27, 0.37, 0.55], [SURE] * 3)
     careful = Told("careful", [0.2, 0.2, 0.4], [SURE] * 3)
-    found = RecheckingEngine(quick, lambda: careful, refusal=[0.25, 0.5], partial=0.8).run(*batch(2, 2, 2))
+    found = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8), others=[0.25]).run(
+        *batch(2, 2, 2)
+    )
     assert found.refusal.tolist() == [0.2, 0.37, 0.4]
 
 
 def test_a_refusal_that_may_be_one_in_part_is_in_doubt() -> None:
-    """Half of .9, .45, is near .44; what hardly refuses has no extent to doubt."""
-    quick = Told("quick", [0.9, 0.1], [SURE] * 2)
+    """Half of .9, .45, is near .44; what does not refuse at the threshold in use has no extent to doubt."""
+    quick = Told("quick", [0.9, 0.37], [SURE, TORN])
     careful = Told("careful", [0.8, 0.2], [SURE] * 2)
-    found = RecheckingEngine(quick, lambda: careful, refusal=[0.5], partial=0.44).run(*batch(2, 2))
-    assert found.partial.tolist() == [0.4, 0.05]
+    found = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.44), others=[0.25]).run(*batch(2, 2))
+    assert found.partial.tolist() == [0.4, 0.185]
     assert careful.asked == [([0], 2)]
 
 
@@ -89,7 +92,7 @@ def test_the_careful_engine_is_opened_once_and_only_when_it_is_needed() -> None:
         opened.append(Told("careful", [0.9, 0.9, 0.9], [SURE] * 3))
         return opened[-1]
 
-    engine = RecheckingEngine(Told("quick", [0.0, 1.0, 0.5], [SURE] * 3), open_careful, refusal=[0.5], partial=0.8)
+    engine = RecheckingEngine(Told("quick", [0.0, 1.0, 0.5], [SURE] * 3), open_careful, thresholds=Thresholds(0.5, 0.8))
     ids, mask = batch(2, 2, 2)
     with np.errstate(all="raise"):
         assert engine.run(ids[:2], mask[:2]).refusal.tolist() == [0.0, 1.0]
@@ -103,5 +106,5 @@ def test_the_careful_engine_is_opened_once_and_only_when_it_is_needed() -> None:
 def test_a_single_kind_is_never_in_doubt(refusal: float, expected: float) -> None:
     """The gate may be."""
     careful = Told("careful", [0.7], [[1.0]])
-    engine = RecheckingEngine(Told("quick", [refusal], [[1.0]]), lambda: careful, refusal=[0.5], partial=0.8)
+    engine = RecheckingEngine(Told("quick", [refusal], [[1.0]]), lambda: careful, thresholds=Thresholds(0.5, 0.8))
     assert engine.run(*batch(2)).refusal.tolist() == [expected]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "built", "find_built"]
 
 # Of the folder's layout and of how graphs and settings come about: another number builds anew.
-_FORMAT = 3
+_FORMAT = 4
 _EXACT = "exact.npz"
 # Texts that both engines are timed on, in turns: enough for a second or two.
 _EVERY = 12

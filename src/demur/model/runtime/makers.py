@@ -89,7 +89,7 @@ def opened(
 ) -> Engine:
     """Open an engine from its folder, with the careful one behind it where there is one.
 
-    Whatever is decided by, the thresholds of every policy are those of some verdict: near them all it is careful.
+    Near the thresholds of every policy it is careful, whatever is decided by: each is that of some verdict.
 
     Args:
         maker: Of the engine.
@@ -114,8 +114,8 @@ def opened(
     if not careful.is_dir():
         return quick
     used = weights.thresholds if thresholds is None else thresholds
-    refusal = {*Policy.refusal_thresholds(weights.thresholds), used.refusal}
-    return RecheckingEngine(quick, lambda: open_in(careful), refusal=sorted(refusal), partial=used.partial)
+    others = Policy.refusal_thresholds(weights.thresholds)
+    return RecheckingEngine(quick, lambda: open_in(careful), thresholds=used, others=others)
 
 
 def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:

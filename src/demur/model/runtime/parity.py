@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from demur.model.runtime.answers import Probabilities
     from demur.taxonomy import Taxonomy
     from demur.verdict import Thresholds
@@ -75,8 +73,8 @@ class Parity:
 
     Attributes:
         texts: How many were compared.
-        gate_flips: Texts to which, under one policy or another, the two give other verdicts: refusal in full, in part,
-            or none.
+        gate_flips: Texts that one calls a refusal, under one policy or another, and the other does not; or one in full
+            what the other calls one in part.
         refusals: Texts that refuse by fp32.
         category_flips: Those of them to which the engine gives another main kind.
         gate_error: Root mean square of the differences between the gate's probabilities.
@@ -93,10 +91,9 @@ class Parity:
         """Compare what an engine found with what fp32 finds, on the same texts in the same order."""
         refuses = exact.refusal >= thresholds.refusal
         kinds = [[main_kind(row, taxonomy)[0] for row in of.kinds[refuses].tolist()] for of in (exact, found)]
-        flips = np.zeros(len(refuses), dtype=np.bool_)
+        flips = refuses & ((exact.partial >= thresholds.partial) != (found.partial >= thresholds.partial))
         for refusal in Policy.refusal_thresholds(thresholds):
-            one, other = (_verdicts(of, refusal, thresholds.partial) for of in (exact, found))
-            flips |= one != other
+            flips |= (exact.refusal >= refusal) != (found.refusal >= refusal)
         return cls(
             texts=len(refuses),
             gate_flips=int(np.count_nonzero(flips)),
@@ -127,11 +124,6 @@ class Parity:
             f"{self.gate_flips} of {self.texts} verdicts and {self.category_flips} of {self.refusals} categories "
             "differ from fp32"
         )
-
-
-def _verdicts(found: Probabilities, refusal: float, partial: float) -> NDArray[np.int8]:
-    """Return 0 for no refusal, 1 for one in full, 2 for one in part."""
-    return np.where(found.refusal >= refusal, 1 + (found.partial >= partial), 0).astype(np.int8)
 
 
 def _root_mean_square(differences: Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]) -> float:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from demur.model.runtime.answers import Engine, Probabilities
+    from demur.verdict import Thresholds
 
 __all__ = ["RecheckingEngine"]
 
@@ -27,21 +28,27 @@ class RecheckingEngine:
     """Answer as a quick engine does, but near a threshold, or between two kinds, as a careful one does."""
 
     def __init__(
-        self, quick: Engine, open_careful: Callable[[], Engine], *, refusal: Sequence[float], partial: float
+        self,
+        quick: Engine,
+        open_careful: Callable[[], Engine],
+        *,
+        thresholds: Thresholds,
+        others: Sequence[float] = (),
     ) -> None:
         """Take the quick engine, and what opens the careful one: it takes a second, and is seldom needed in short runs.
 
         Args:
             quick: Runs all texts.
             open_careful: Opens what runs those in doubt; called once, when there is the first of them.
-            refusal: Every P(refuses) from which on a reply may be said to refuse, under one policy or another.
-            partial: P(partial | refuses) from which on a refusal is one in part.
+            thresholds: What is decided by; below that of a refusal, neither extent nor kind is ever in doubt.
+            others: Further P(refuses) from which on a reply refuses, under policies that are not in use.
         """
         self._quick = quick
         self._open_careful = open_careful
         self._careful: Engine | None = None
         self._lock = Lock()
-        self._refusal, self._partial = logit(np.array(refusal)), logit(partial)
+        self._refusal, self._partial = logit(thresholds.refusal), logit(thresholds.partial)
+        self._gates = logit(np.array([thresholds.refusal, *others]))
 
     @property
     def name(self) -> str:
@@ -72,12 +79,12 @@ class RecheckingEngine:
     def _is_doubtful(self, found: Probabilities) -> NDArray[np.bool_]:
         # A gate that saturates is not in doubt: infinite log-odds are as far off as any.
         log_odds = logit(found.refusal)
-        is_near = (np.abs(log_odds[:, None] - self._refusal) < _GATE_MARGIN).any(axis=1)
+        is_near = (np.abs(log_odds[:, None] - self._gates) < _GATE_MARGIN).any(axis=1)
         is_undecided = np.abs(logit(found.partial) - self._partial) < _GATE_MARGIN
         if self.n_categories > 1:
             second, first = np.partition(found.kinds, -2, axis=1)[:, -2:].T
             is_undecided |= first < np.exp(_KIND_MARGIN) * second
-        refuses_or_nearly = log_odds > self._refusal.min() - _GATE_MARGIN
+        refuses_or_nearly = log_odds > self._refusal - _GATE_MARGIN
         return is_near | (refuses_or_nearly & is_undecided)  # type: ignore[no-any-return]  # numpy's are untyped
 
     def _opened(self) -> Engine:
