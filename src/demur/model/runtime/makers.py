@@ -89,7 +89,8 @@ def opened(
 ) -> Engine:
     """Open an engine from its folder, with the careful one behind it where there is one.
 
-    Near the thresholds of every policy it is careful, whatever is decided by: each is that of some verdict.
+    It is careful near the thresholds that are given; where none are, near those of every policy, so that one reading
+    holds them all to fp32. To be so in use would run twice as many texts again, for verdicts that nobody asked for.
 
     Args:
         maker: Of the engine.
@@ -97,7 +98,7 @@ def opened(
         folder: Where its files are.
         name: What it is called.
         n_threads: Cores to use; None for all that this process may use.
-        thresholds: What is decided by, where not by the weights' own.
+        thresholds: What is decided by; None for whatever any policy may decide by.
 
     Raises:
         EngineError: The files are damaged; the careful one's may show it as late as when it is first needed.
@@ -113,9 +114,10 @@ def opened(
     quick, careful = open_in(folder), folder / CAREFUL
     if not careful.is_dir():
         return quick
-    used = weights.thresholds if thresholds is None else thresholds
+    if thresholds is not None:
+        return RecheckingEngine(quick, lambda: open_in(careful), thresholds=thresholds)
     others = Policy.refusal_thresholds(weights.thresholds)
-    return RecheckingEngine(quick, lambda: open_in(careful), thresholds=used, others=others)
+    return RecheckingEngine(quick, lambda: open_in(careful), thresholds=weights.thresholds, others=others)
 
 
 def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:
