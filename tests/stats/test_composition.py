@@ -190,6 +190,12 @@ def test_replies_to_one_request_are_known_across_shards() -> None:
     assert Composition.from_json(json.loads(json.dumps(_answered().to_json()))) == _answered()
 
 
+def test_as_many_requests_as_verdicts_are_wanted() -> None:
+    """No verdict goes uncounted for want of a request."""
+    with pytest.raises(ValueError, match="shorter"):
+        Composition.of(VERDICTS, TAXONOMY, requests=["a", "b"])
+
+
 def test_unscored_replies_are_none_of_their_request() -> None:
     """They stand in no share."""
     verdicts = [*VERDICTS[:2], *VERDICTS[8:]]

@@ -76,12 +76,14 @@ class Composition:
                 stands alone.
 
         Raises:
-            ValueError: A verdict names a category or a group that the taxonomy does not have.
+            ValueError: A verdict names a category or a group that the taxonomy does not have, or there are more or
+                fewer requests than verdicts.
         """
         outcomes, kinds, groups, resolutions, reasons = (Counter[str]() for _ in range(5))
         expected, with_probability = 0.0, 0
         answered: list[tuple[str, tuple[str, ...]]] = []
-        for verdict, request in zip(verdicts, itertools.repeat(None) if requests is None else requests, strict=False):
+        names = itertools.repeat(None) if requests is None else requests
+        for verdict, request in zip(verdicts, names, strict=requests is not None):
             if request is not None and verdict.is_scored:
                 answered.append((request, _marks(verdict, taxonomy)))
             outcomes[verdict.outcome] += 1

@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from demur.studies.requests import folded, opening
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -48,8 +50,8 @@ class Partition:
 
 def prompt_key(conversation: Conversation) -> str:
     """Return what counts as the same prompt: the first user turn, else the reply, with case and space folded."""
-    first = next((turn.content for turn in conversation.turns if turn.role == "user"), conversation.reply)
-    return " ".join(first.casefold().split())
+    first = opening(conversation)
+    return folded(conversation.reply if first is None else first)
 
 
 def partition(

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation
 
-__all__ = ["opening_request", "request_clusters"]
+__all__ = ["folded", "opening", "opening_request", "request_clusters"]
 
 
 def request_clusters(conversations: Iterable[Conversation]) -> list[str | int]:
     """Name each reply's cluster: its request without case and spacing; a reply without a request stands alone."""
-    requests = [_plain(conversation.request) for conversation in conversations]
+    requests = [folded(conversation.request) for conversation in conversations]
     return [request if request != "" else place for place, request in enumerate(requests)]
 
 
@@ -23,9 +23,14 @@ def opening_request(conversation: Conversation) -> str:
 
     Without a user's turn, the row of the source stands for it.
     """
-    opening = next((turn.content for turn in conversation.context if turn.role == "user"), "")
-    return _plain(opening) or f"\0row {conversation.row_id}"
+    return folded(opening(conversation) or "") or f"\0row {conversation.row_id}"
 
 
-def _plain(request: str) -> str:
-    return " ".join(request.casefold().split())
+def opening(conversation: Conversation) -> str | None:
+    """Return what the user says first; None where no user speaks."""
+    return next((turn.content for turn in conversation.context if turn.role == "user"), None)
+
+
+def folded(text: str) -> str:
+    """Return a text without case and spacing, which do not make it another one."""
+    return " ".join(text.casefold().split())

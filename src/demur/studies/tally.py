@@ -107,13 +107,15 @@ class Tally:
         """
         read = [(one.item, one.verdict) for one in judged if isinstance(one.item, Conversation)]
         broken = [one.item.error for one in judged if not isinstance(one.item, Conversation)]
-        requests = [opening_request(one.item) if isinstance(one.item, Conversation) else "" for one in judged]
+        answered: list[tuple[Verdict, str]] = []
         by_side: dict[str, list[tuple[Verdict, str]]] = {}
-        for one, request in zip(judged, requests, strict=True):
-            if isinstance(one.item, Conversation) and one.item.side is not None:
-                by_side.setdefault(one.item.side, []).append((one.verdict, request))
+        for item, verdict, _ in judged:
+            # What could not be read is unscored, and answers nothing.
+            answered.append((verdict, opening_request(item) if isinstance(item, Conversation) else ""))
+            if isinstance(item, Conversation) and item.side is not None:
+                by_side.setdefault(item.side, []).append(answered[-1])
         return cls(
-            Composition.of((one.verdict for one in judged), taxonomy, requests=requests),
+            _composition(answered, taxonomy),
             {side: _composition(of_side, taxonomy) for side, of_side in sorted(by_side.items())},
             Pairs.of(judged),
             _histogram(verdict for _, verdict in read),
@@ -159,9 +161,9 @@ class Tally:
         )
 
 
-def _composition(verdicts: Sequence[tuple[Verdict, str]], taxonomy: Taxonomy) -> Composition:
-    said, requests = [verdict for verdict, _ in verdicts], [request for _, request in verdicts]
-    return Composition.of(said, taxonomy, requests=requests)
+def _composition(answered: Sequence[tuple[Verdict, str]], taxonomy: Taxonomy) -> Composition:
+    """Count verdicts, each given with the request that its reply answers."""
+    return Composition.of((verdict for verdict, _ in answered), taxonomy, requests=(request for _, request in answered))
 
 
 def _histogram(verdicts: Iterable[Verdict]) -> tuple[int, ...]:
