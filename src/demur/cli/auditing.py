@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from demur.report.numbers import with_noun
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -157,8 +158,6 @@ def say(console: Console, line: str) -> None:
 
 def print_summary(found: Audit, out: Path) -> None:
     """Print what an audit found."""
-    from demur.report.numbers import with_noun
-
     print(_finding(found) if found.why_not_scored is None else found.why_not_scored)
     if repeats := found.tally.repeats:
         said = with_noun(repeats, "reply repeats", "replies repeat")
@@ -172,8 +171,6 @@ def print_summary(found: Audit, out: Path) -> None:
 
 
 def _finding(found: Audit) -> str:
-    from demur.report.numbers import with_noun
-
     low, high = found.interval
     policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
     scored = with_noun(found.composition.scored, "scored reply", "scored replies")
