@@ -25,6 +25,7 @@ from demur.data.reading import read_conversations
 from demur.data.rendering import Renderer, plain_text
 from demur.data.sources import open_source
 from demur.labelers.classifier import Analyzer
+from demur.model.runtime.machine import processor
 from demur.model.weights import Weights
 from demur.taxonomy import Taxonomy
 
@@ -274,7 +275,7 @@ def _compare(arguments: argparse.Namespace) -> None:
                 last = runs[name][-1]
                 print(f"round {turn + 1}: {name}: {last.rows / last.seconds:,.1f} rows/s", file=sys.stderr, flush=True)
         rates = _rates(arguments)
-    cores = f"{arguments.workers} cores of {_processor()}"
+    cores = f"{arguments.workers} cores of {processor()}"
     text = "\n\n".join([
         f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(lengths):.0f} tokens each on average, "
         f"on {cores}; median of {arguments.rounds} rounds, least and most in brackets. Matrix products reach "
@@ -292,13 +293,6 @@ def _rates(arguments: argparse.Namespace) -> dict[str, float]:
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # itself
     rates: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
     return rates
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
 
 
 def _write(path: Path, text: str) -> None:

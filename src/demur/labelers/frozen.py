@@ -44,6 +44,7 @@ def frozen_analyzer(
         held_out={},
         training={},
     )
-    # The engine judges: the network only stands where weights have one.
-    network = RefusalNetwork(encoder.network(), len(taxonomy))
-    return Analyzer(Weights(network, encoder.tokenizer(), encoder, manifest, taxonomy), engine=engine)
+    weights = Weights(
+        encoder.tokenizer(), encoder, manifest, taxonomy, lambda: RefusalNetwork(encoder.network(), len(taxonomy))
+    )
+    return Analyzer(weights, engine=engine)

@@ -6,6 +6,7 @@ A weights folder holds `weights.safetensors`, every trained tensor under its nam
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
@@ -18,6 +19,8 @@ from demur.model.first_look import FirstLook  # noqa: TC001  # pydantic reads th
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokenizers import Tokenizer
     from torch import Tensor
     from transformers import BertModel
@@ -118,15 +121,33 @@ class Manifest(BaseModel):
         return manifest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Weights:
-    """Hold a network that is ready to judge, with what belongs to it."""
+    """Hold what belongs to a trained network, and the network as soon as somebody asks for it.
 
-    network: RefusalNetwork
+    Attributes:
+        tokenizer: The encoder's.
+        encoder: What was trained on.
+        manifest: Says how the weights decide, and how they were made.
+        taxonomy: Names the kinds.
+        build: Makes the network: called once at most, since engines that were built from it do without, and without
+            torch, whose import takes longer than to judge ten rows.
+    """
+
     tokenizer: Tokenizer
     encoder: Encoder
     manifest: Manifest
     taxonomy: Taxonomy
+    build: Callable[[], RefusalNetwork]
+
+    @cached_property
+    def network(self) -> RefusalNetwork:
+        """Return the network, ready to judge.
+
+        Raises:
+            WeightsError: Encoder or tensors are damaged, or do not fit each other.
+        """
+        return self.build()
 
     @property
     def thresholds(self) -> Thresholds:
@@ -155,7 +176,8 @@ class Weights:
             )
             raise WeightsError(message)
         found = encoder_of(manifest, encoder, folder)
-        return cls(_network(found, manifest, folder), found.tokenizer(), found, manifest, taxonomy)
+        _require_tensors(folder, manifest)
+        return cls(found.tokenizer(), found, manifest, taxonomy, lambda: _network(found, manifest, folder))
 
 
 def shipped_weights() -> Path:
@@ -231,6 +253,11 @@ def read_tensors(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
     """
     from safetensors.torch import load_file
 
+    _require_tensors(folder, manifest)
+    return load_file(folder / _TENSORS)
+
+
+def _require_tensors(folder: Path, manifest: Manifest) -> None:
     path = folder / _TENSORS
     if not path.is_file():
         message = f"no file {str(path)!r} beside its manifest; restore it or train again"
@@ -242,4 +269,3 @@ def read_tensors(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
             "restore it or train again"
         )
         raise WeightsError(message)
-    return load_file(path)

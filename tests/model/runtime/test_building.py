@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from demur.model.network import RefusalNetwork
     from demur.model.runtime.parity import FrozenTexts
     from demur.model.weights import Weights
 
@@ -65,10 +64,10 @@ class Making:
         self.calibrated_on = len(tokens)
         (folder / "model").write_text(setting.name, encoding="utf-8")
 
-    def open(self, network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Bent:
+    def open(self, weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Bent:
         """Read it."""
         del name
-        engine = Bent(network, n_threads=n_threads)
+        engine = Bent(weights.network, n_threads=n_threads)
         setting = (folder / "model").read_text(encoding="utf-8")
         engine.is_bent, engine.is_doubting = setting in self.bent, setting in self.doubting
         return engine

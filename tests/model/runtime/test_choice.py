@@ -17,7 +17,6 @@ from demur.model.runtime.makers import MAKERS, Maker
 from demur.model.runtime.parity import Parity
 
 if TYPE_CHECKING:
-    from demur.model.network import RefusalNetwork
     from demur.model.weights import Weights
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU, auto compares torch with torch alone")
@@ -29,10 +28,10 @@ class Named(TorchEngine):
     name = ""
 
 
-def open_named(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Named:
+def open_named(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Named:
     """Open it."""
     del folder, n_threads
-    engine = Named(network)
+    engine = Named(weights.network)
     engine.name = name
     return engine
 
@@ -66,8 +65,8 @@ class Shelf:
     def damage(self, kind: str) -> None:
         """Take a file away from what was built."""
 
-        def fail(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Named:
-            raise FileNotFoundError((network, folder, name, n_threads) and "no model.onnx")
+        def fail(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Named:
+            raise FileNotFoundError((weights, folder, name, n_threads) and "no model.onnx")
 
         self._makers[kind] = replace(self._makers[kind], open=fail)
 

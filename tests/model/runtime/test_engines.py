@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -58,7 +59,7 @@ def opened(kind: str, graph: Path, folder: Path, setting: Setting, weights: Weig
     maker = MAKERS[kind]
     assert maker.write is not None
     maker.write(graph, folder, setting, tokens)
-    return maker.open(weights.network, folder, name="an-engine", n_threads=2)
+    return maker.open(weights, folder, name="an-engine", n_threads=2)
 
 
 def furthest(one: Probabilities, other: Probabilities) -> float:
@@ -111,11 +112,32 @@ def test_an_engine_is_built_held_to_fp32_and_opened_in_silence(
     found = built(MAKERS[kind], loaded_weights, n_threads=1)
     assert found.is_held
     assert found.setting in {setting.name for setting in SETTINGS}
-    engine = MAKERS[kind].open(loaded_weights.network, found.folder, name=found.name, n_threads=1)
+    engine = MAKERS[kind].open(loaded_weights, found.folder, name=found.name, n_threads=1)
     assert engine.run(np.array([[2, 6, 7, 3]]), np.ones((1, 4), dtype=np.int64)).kinds.shape == (1, 16)
     assert not (found.folder / "graph.onnx").exists()
     assert capfd.readouterr() == ("", "")
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_built_engine_judges_without_torch(kind: str, tiny_weights: Path, tmp_path: Path) -> None:
+    """Built in one process, and chosen in another: importing torch takes longer than to judge ten rows."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from demur import Analyzer; from tests.few_texts import FEW_TEXTS\n"
+        "from demur.model.runtime import building; building.frozen_texts = lambda: FEW_TEXTS\n"
+        f"from demur.model.runtime import choice; choice.MAKERS = {{{kind!r}: choice.MAKERS[{kind!r}]}}\n"
+        f"analyzer = Analyzer.load({str(tiny_weights)!r}, engine={kind!r})\n"
+        "print(next(analyzer.label(['No.'])).outcome is not None, 'torch' in sys.modules)"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+            env={**os.environ, "DEMUR_ENGINES": str(tmp_path)},
+        ).stdout.strip()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert found == ["True True", "True False"]
 
 
 @pytest.mark.skipif(find_spec("nncf") is None, reason="nncf is not installed")

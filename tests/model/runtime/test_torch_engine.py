@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from demur.model.runtime import TorchEngine, judged, torch_engine
-from demur.model.runtime.torch_engine import has_bf16
+from demur.model.runtime import TorchEngine, judged
 
 if TYPE_CHECKING:
     from demur.model.weights import Weights
@@ -49,21 +48,3 @@ def test_threads_are_set_where_they_are_given(loaded_weights: Weights) -> None:
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize(
-    ("instructions", "expected"),
-    [
-        ({"avx512_bf16": True}, True),
-        ({"amx_bf16": True}, True),
-        ({"avx512_bf16": False, "avx2": True}, False),
-        ({}, False),
-    ],
-)
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU decides")
-def test_bf16_is_quick_where_the_processor_has_it(
-    monkeypatch: pytest.MonkeyPatch, instructions: dict[str, bool], *, expected: bool
-) -> None:
-    """By its instructions."""
-    monkeypatch.setattr(torch_engine, "processor", lambda: instructions)
-    assert has_bf16() is expected

@@ -18,10 +18,11 @@ from demur.model.runtime.answers import Probabilities
 from demur.model.runtime.batching import judged
 from demur.model.runtime.cache import build, cached, digest
 from demur.model.runtime.graph import export_graph
+from demur.model.runtime.machine import gpu, instructions, processor
 from demur.model.runtime.makers import CAREFUL, opened
 from demur.model.runtime.parity import Parity, frozen_texts
 from demur.model.runtime.quantisation import PLAIN
-from demur.model.runtime.torch_engine import TorchEngine, processor
+from demur.model.runtime.torch_engine import TorchEngine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,10 +128,13 @@ def _exact_identity(weights: Weights) -> dict[str, Any]:
 
 def _machine() -> dict[str, Any]:
     """Return what says how arithmetic is done here, and how quickly."""
-    import torch
-
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return {"system": platform.system(), "machine": platform.machine(), "processor": processor(), "cuda": device}
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": processor(),
+        "instructions": instructions(),
+        "gpu": gpu(),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from demur.errors import EngineError
 from demur.model.engine_names import FEW_TEXTS, EngineName
 from demur.model.runtime.building import built, find_built
+from demur.model.runtime.machine import gpu, has_bf16
 from demur.model.runtime.makers import MAKERS, opened
-from demur.model.runtime.torch_engine import TorchEngine, has_bf16
+from demur.model.runtime.torch_engine import TorchEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,10 +94,8 @@ def _fastest(
 
 def _candidates() -> list[Maker]:
     """Return what is worth trying here: on a GPU, torch alone."""
-    import torch
-
     kinds = [EngineName.torch_bf16] if has_bf16() else []
-    if not torch.cuda.is_available():
+    if gpu() is None:
         kinds += [EngineName.openvino, EngineName.onnx]
     return [MAKERS[kind] for kind in kinds if MAKERS[kind].is_installed]
 

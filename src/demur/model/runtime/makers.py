@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from demur.model.network import RefusalNetwork
     from demur.model.runtime.answers import Engine
     from demur.model.weights import Weights
     from demur.verdict import Thresholds
@@ -35,7 +34,7 @@ class _Write(Protocol):
 
 
 class _Open(Protocol):
-    def __call__(self, network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine: ...
+    def __call__(self, weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,8 @@ class Maker:
 
     Attributes:
         kind: What the command line calls the engine.
-        open: Opens a network's engine, from the files in a folder where there are any.
+        open: Opens the engine of weights, from the files in a folder where there are any; only what reads no file
+            asks for the network, which takes torch.
         write: Writes the files of a setting, in place of those of another, from the network's graph and tokenised
             texts to calibrate on; None where the engine has none, and is only held to fp32 and timed.
         settings: From the boldest to the most cautious.
@@ -106,7 +106,7 @@ def opened(
 
     def open_in(place: Path) -> Engine:
         try:
-            return maker.open(weights.network, place, name=name, n_threads=n_threads)
+            return maker.open(weights, place, name=name, n_threads=n_threads)
         except Exception as error:  # each library has its own
             message = f"engine {name!r} cannot be opened: {error}; remove '{folder}' to build it anew"
             raise EngineError(message) from error
@@ -125,8 +125,8 @@ def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Se
     quantise_for_onnx(graph, folder / "model.onnx", setting=setting)
 
 
-def _open_onnx(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine:
-    del network
+def _open_onnx(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+    del weights
     return OnnxEngine(folder / "model.onnx", name=name, n_threads=n_threads)
 
 
@@ -134,14 +134,14 @@ def _write_openvino(graph: Path, folder: Path, setting: Setting, tokens: Sequenc
     quantise_for_openvino(graph, folder / "model.xml", setting=setting, tokens=tokens)
 
 
-def _open_openvino(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine:
-    del network
+def _open_openvino(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+    del weights
     return OpenVinoEngine(folder / "model.xml", name=name, n_threads=n_threads)
 
 
-def _open_torch_bf16(network: RefusalNetwork, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+def _open_torch_bf16(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine:
     del folder, name
-    return TorchEngine(network, is_bf16=True, n_threads=n_threads)
+    return TorchEngine(weights.network, is_bf16=True, n_threads=n_threads)
 
 
 MAKERS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from demur.model.runtime.answers import Probabilities
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.model.runtime.lean import LeanNetwork
 
-__all__ = ["TorchEngine", "has_bf16", "processor"]
-
-_BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")
+__all__ = ["TorchEngine"]
 
 
 class TorchEngine:
@@ -69,20 +67,3 @@ def _in_bf16(lean: LeanNetwork) -> LeanNetwork:
     lean.embeddings = copy.deepcopy(lean.embeddings).bfloat16()
     lean.layers, lean.last = copy.deepcopy(lean.layers).bfloat16(), copy.deepcopy(lean.last).bfloat16()
     return lean
-
-
-def has_bf16() -> bool:
-    """Tell whether bf16 is quick here: on a GPU that has it, or on a CPU with instructions for its products."""
-    import torch
-
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return any(processor().get(name) for name in _BF16_INSTRUCTIONS)
-
-
-def processor() -> dict[str, Any]:
-    """Return what torch knows of this machine's processor, its name and instructions; nothing before torch 2.13."""
-    import torch
-
-    describe = getattr(torch.cpu, "get_capabilities", None)
-    return dict(describe()) if callable(describe) else {}
