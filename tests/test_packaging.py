@@ -37,7 +37,9 @@ def test_the_wheel_holds_the_package_its_data_and_the_word_that_it_is_typed(tmp_
         names = set(wheel.namelist())
     assert "demur/py.typed" in names
     package = {path.removeprefix("src/") for path in below("src")}
-    data = {f"demur/_data/{path}" for folder in ("taxonomy", "synth/prompts", "synth/recipes") for path in below(folder)}
+    data = {
+        f"demur/_data/{path}" for folder in ("taxonomy", "synth/prompts", "synth/recipes") for path in below(folder)
+    }
     assert {name for name in names if ".dist-info/" not in name} == package | data
 
 

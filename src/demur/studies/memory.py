@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation
 from demur.data.intake import as_conversations
@@ -19,12 +19,23 @@ if TYPE_CHECKING:
 
     from demur.data.shapes import Layout, Turns
 
-__all__ = ["MEMORY", "RowReader", "rows_of"]
+__all__ = ["MEMORY", "RowReader", "is_frame", "records", "rows_of"]
 
 MEMORY = "conversations in memory"
 """What reports and messages call data that has no name."""
 
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
+
+
+def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
+    """Tell whether the data are a pandas frame, without importing pandas where nobody else did."""
+    return all(hasattr(data, name) for name in ("to_dict", "notna", "columns"))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the rows of a frame; a missing cell is None, as files have it."""
+    whole = frame.astype(object).where(frame.notna(), None)
+    return [_plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
 def rows_of(data: object) -> Iterable[object]:
@@ -33,8 +44,8 @@ def rows_of(data: object) -> Iterable[object]:
     Raises:
         TypeError: The data are a single row, or nothing that holds rows.
     """
-    if all(hasattr(data, name) for name in ("to_dict", "notna", "columns")):
-        return _records(cast("pd.DataFrame", data))
+    if is_frame(data):
+        return records(data)
     is_single = isinstance(data, Mapping | Conversation | str | bytes)
     if is_single or not isinstance(data, Iterable):
         hint = "; put a single one into a list" if is_single else ""
@@ -141,12 +152,6 @@ def _placed(conversation: Conversation, position: int) -> Conversation:
     is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
     placed = replace(conversation, row_id=position) if is_unplaced else conversation
     return placed if placed.file is not None else replace(placed, file=MEMORY, line=position + 1)
-
-
-def _records(frame: pd.DataFrame) -> list[Mapping[str, object]]:
-    """Return the rows of a frame; a missing cell is None, as files have it."""
-    whole = frame.astype(object).where(frame.notna(), None)
-    return [_plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
 def _plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:
