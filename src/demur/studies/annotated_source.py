@@ -93,9 +93,11 @@ def _paths(texts: Path | str | Iterable[Path | str] | None) -> list[Path]:
 
 def _no_rows(items: Sequence[object]) -> TypeError:
     met = ", ".join(sorted({type(item).__name__ for item in items}))
-    return TypeError(
-        f"Demur measures what stands in files, or in rows with `annotations`, one, several or a pandas frame; met {met}"
+    message = (
+        f"Demur measures what stands in files or in rows with `annotations`; met {met}; "
+        "give paths, or dicts, or one pandas frame"
     )
+    return TypeError(message)
 
 
 def _single(items: Sequence[object]) -> str:
