@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 from demur.data.formats import Opened, json_lines
 from demur.data.rows import Row
 from demur.data.shapes import named
-from demur.errors import RowError
+from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -27,6 +27,7 @@ __all__ = [
     "kinds_of",
     "label_lines",
     "outcome_of",
+    "require_files",
     "with_text",
 ]
 
@@ -36,6 +37,18 @@ Texts = Mapping[str, object]
 Outcome = Literal["full", "partial", "none"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _MESSAGES = named("openai", {"messages": "messages"})
+
+
+def require_files(paths: Iterable[Path], wanted: str) -> None:
+    """Refuse paths without a file, the first of which is named beside what would be right.
+
+    Raises:
+        SourceError: One of them is missing.
+    """
+    for path in paths:
+        if not path.is_file():
+            message = f"no file at {str(path)!r}; give {wanted}"
+            raise SourceError(message)
 
 
 def label_lines(path: Path, texts: Texts | None = None) -> Iterator[Row | RowError]:

@@ -14,6 +14,7 @@ from demur.data.label_fields import (
     kinds_of,
     label_lines,
     outcome_of,
+    require_files,
 )
 from demur.errors import RowError, SourceError
 
@@ -103,9 +104,7 @@ def read_labelled(
             that is needed.
         RowError: A row is no JSON object, or its messages, verdict, labels or bits are not of the documented form.
     """
-    if not path.is_file():
-        message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
-        raise SourceError(message)
+    require_files([path], "a JSONL file of labelled conversations")
     columns: dict[str, None] = {}
     rows = []
     for line in _sound(label_lines(path, texts)):
@@ -128,10 +127,7 @@ def read_texts(paths: Sequence[Path]) -> dict[str, object]:
         SourceError: A file is missing.
         RowError: A line is no JSON object.
     """
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
-        message = f"no file at {str(missing[0])!r}; give JSONL files whose rows have `id` and `messages`"
-        raise SourceError(message)
+    require_files(paths, "JSONL files whose rows have `id` and `messages`")
     lines = (line.fields for path in paths for line in _sound(label_lines(path)))
     return {str(fields["id"]): fields["messages"] for fields in lines if "id" in fields and "messages" in fields}
 
