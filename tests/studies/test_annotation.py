@@ -347,14 +347,14 @@ def test_a_frame_is_its_rows() -> None:
     rows = [row("1", "full privacy", "full privacy"), row("2", "full", "none"), row("3", "none", "none")]
     del rows[2]["messages"]
     frame = pd.DataFrame(rows)
-    arrays = frame.assign(annotations=[np.array(one["annotations"], dtype=object) for one in rows])
+    arrays = frame.assign(annotations=frame["annotations"].map(lambda said: np.array(said, dtype=object)))
     expected = demur.agree(rows, resamples=5)
     for given in (frame, arrays):
         found = demur.agree(given, resamples=5)
         assert repr(found.figures) == repr(expected.figures)
         assert (found.items, found.unread, found.disputed) == (expected.items, {}, expected.disputed)
     with pytest.raises(TypeError, match="met DataFrame; give paths, or dicts, or one pandas frame"):
-        demur.agree([frame])  # type: ignore[list-item]
+        demur.agree([frame])  # type: ignore[arg-type]
 
 
 def test_a_page_replaces_another_file_only_where_that_is_asked_for(tmp_path: Path) -> None:
