@@ -22,6 +22,7 @@ __all__ = [
     "Outcome",
     "Texts",
     "annotations_of",
+    "bit_of",
     "conversation_of",
     "flag_of",
     "kinds_of",
@@ -96,6 +97,19 @@ def flag_of(row: Mapping[str, object], name: str, where: str) -> bool | None:
     # bool("false") is True: a text is never taken for a bit.
     message = f"{name} is {value!r}; write true or false, or leave it out"
     raise RowError(message, where=where)
+
+
+def bit_of(row: Mapping[str, object], where: str) -> bool | None:
+    """Tell whether a row refuses: by its `verdict`, else by its `refusal`; None where it is not known.
+
+    Raises:
+        RowError: Either is not of the documented form.
+    """
+    outcome, refusal = outcome_of(row, where), flag_of(row, "refusal", where)
+    if outcome is not None:
+        return outcome != "none"
+    # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
+    return None if "verdict" in row else refusal
 
 
 def annotations_of(row: Mapping[str, object], where: str) -> list[Mapping[str, object]]:
