@@ -127,6 +127,36 @@ class TestKinds:
         (tmp_path / "a.json").write_text(json.dumps(row, indent=1))
         assert fields_of(tmp_path / "a.json") == [row]
 
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"prompt": "a", "response": "b", "annotations": [{"text": "bad", "score": 1}]},
+            {"question": "a", "answer": "b", "contexts": [{"title": "c", "text": "d"}], "votes": [{"by": "e"}]},
+            {
+                "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+                "tools": [{"x": 1}],
+            },
+            {"chosen": "a", "rejected": None, "raters": [{"id": 1}]},
+        ],
+        ids=["annotations", "passages", "tools", "pair"],
+    )
+    def test_one_conversation_in_a_json_file_is_the_row_whatever_lists_lie_beside_it(
+        self, tmp_path: Path, row: dict[str, object]
+    ) -> None:
+        """They are no tables, though each is a list of objects."""
+        (tmp_path / "a.json").write_text(json.dumps(row, indent=1))
+        assert fields_of(tmp_path / "a.json") == [row]
+
+    @pytest.mark.parametrize(
+        "said", [{}, {"messages": [], "errors": []}, {"response": None}], ids=["nothing", "empty", "null"]
+    )
+    def test_a_table_in_an_object_that_says_nothing_itself_is_read(
+        self, tmp_path: Path, said: dict[str, object]
+    ) -> None:
+        """Services wrap their rows so."""
+        (tmp_path / "a.json").write_text(json.dumps({**said, "result": ROWS}))
+        assert fields_of(tmp_path / "a.json") == ROWS
+
     @pytest.mark.parametrize("keys", [("role", "content"), ("from", "value")], ids="-".join)
     def test_one_chat_as_a_whole_json_file_is_one_row(self, tmp_path: Path, keys: tuple[str, str]) -> None:
         """A list of messages is a conversation, not a table of bare replies; a call may have no content."""
@@ -433,6 +463,11 @@ class TestErrors:
             ("a.json", b'["\xff"]', "not UTF-8 .byte 0xff at 2."),
             ("a.json", b"3", "holds 3; give an array"),
             ("a.json", b'{"train": [{"a": 1}], "test": [{"a": 2}]}', "several lists of objects .train, test."),
+            (
+                "a.json",
+                b'{"text": "a", "votes": [{"by": 1}]}',
+                "a text under 'text' and a list of objects under 'votes'",
+            ),
             ("a.csv", b"\x00\x01\x02,\x03\n1,2\n", "the header holds a NUL byte"),
             ("a.csv", b"caf\xe9,b\n1,2\n", "the header holds bytes that are not UTF-8"),
             ("a.csv", b'"a"b,c\n', "the header is not a row of cells"),
