@@ -413,7 +413,7 @@ class TestBrokenRows:
         (row,) = broken(tmp_path / "a.csv")
         assert row.error.where == f"{tmp_path}/a.csv:3"
         assert str(row.error).endswith("one that is open took in the lines up to 5")
-        assert "a.csv: 2 lines are lost, and not counted as rows" in caplog.text
+        assert "took in further lines, which are not counted as rows: 2 of them" in caplog.text
 
     def test_a_quote_that_is_never_closed_takes_in_no_more_than_a_cell_may_hold(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
