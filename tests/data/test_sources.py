@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from demur.data import tables
+from demur.data import files, tables
 from demur.data.formats import Opened, json_document
 from demur.data.sources import BrokenRow, Row, open_source
 from demur.errors import SourceError
+from demur.studies.folder import AuditFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -277,6 +278,11 @@ class TestPlaces:
         (out / "a.jsonl").write_bytes(jsonl(ROWS))
         assert fields_of(out) == fields_of(tmp_path / "**" / "*.*") == ROWS
         assert fields_of(out / "verdicts.parquet") == [{"text": "No."}]
+
+    def test_the_results_of_an_audit_are_known_by_name(self, tmp_path: Path) -> None:
+        """All that it writes and that could be read as data."""
+        written = {path.name for path in AuditFolder(tmp_path)._files() if files.is_supported(path)}
+        assert written == files._AUDIT_FILES
 
     @pytest.mark.parametrize("spec", [".", "*"], ids=["folder", "pattern"])
     def test_what_is_left_out_of_a_folder_is_said(

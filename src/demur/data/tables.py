@@ -145,7 +145,7 @@ def _table_records(reader: Reader, header: Sequence[str], opened: Opened, n_abov
             yield Record(line, _cell_fields(header, cells, where), opened.share())
     if n_taken_in:
         _LOG.warning(
-            "%s: quotes that are open took in further lines, which are not counted as rows: %s of them; check the quotes",
+            "%s: open quotes took in further lines, which are not counted as rows: %s of them; check the quotes",
             opened.file,
             f"{n_taken_in:,}",
         )
