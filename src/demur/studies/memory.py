@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation
 from demur.data.intake import as_conversations
+from demur.data.reading import read_row
 from demur.data.rows import BrokenRow, Row
 from demur.data.shapes import detect, named
 from demur.errors import LayoutError, RowError
@@ -85,7 +86,7 @@ class RowReader:
             named(self.name, self.fields)
 
     def read(self, position: int, given: object) -> tuple[Conversation | BrokenRow, ...]:
-        """Read one item; a row that gives no conversation arrives as a `BrokenRow`.
+        """Read one item; what a row or a reply of it lacks arrives as a `BrokenRow`.
 
         Raises:
             TypeError: It is neither conversation nor string nor row.
@@ -94,7 +95,7 @@ class RowReader:
             if isinstance(given, Conversation):
                 return tuple(_placed(one, position) for one in as_conversations([given]))
             if isinstance(given, Mapping):
-                return self._row_conversations(_row(position, given))
+                return self._row_replies(_row(position, given))
             if isinstance(given, str):
                 return self._text_conversations(position, given)
         except RowError as error:
@@ -104,20 +105,9 @@ class RowReader:
         message = f"{MEMORY}:{position + 1}: met {type(given).__name__}; give {_ACCEPTED}"
         raise TypeError(message)
 
-    def _row_conversations(self, row: Row) -> tuple[Conversation, ...]:
+    def _row_replies(self, row: Row) -> tuple[Conversation | BrokenRow, ...]:
         layout = self._first_layout(row) if self._layout is None else self._layout
-        if self.name is None:
-            layout = layout.for_row(row, self.fields)
-        try:
-            return layout.conversations(row, turns=self.turns)
-        except RowError as error:
-            if self.name is not None or error.reason != "unreadable_row":
-                raise
-            try:
-                own = detect(row.fields, self.fields)
-            except LayoutError:
-                raise error from None
-            return own.conversations(row, turns=self.turns)
+        return read_row(row, layout, turns=self.turns, fields=self.fields, is_named=self.name is not None)
 
     def _first_layout(self, row: Row) -> Layout:
         try:
@@ -132,15 +122,15 @@ class RowReader:
             self.on_layout(MEMORY, self._layout)
         return self._layout
 
-    def _text_conversations(self, position: int, text: str) -> tuple[Conversation, ...]:
+    def _text_conversations(self, position: int, text: str) -> tuple[Conversation | BrokenRow, ...]:
         """Read a string: as a row with nothing but `text` where a layout is named, as `label` reads it otherwise."""
         if self.name is None and self.turns == "last":
             said = as_conversations([text])
             return tuple(replace(one, row_id=position, file=MEMORY, line=position + 1) for one in said)
         row = _row(position, {"text": text})
         if self.name is not None:
-            return self._row_conversations(row)
-        return named("role_tokens").conversations(row, turns=self.turns)
+            return self._row_replies(row)
+        return named("role_tokens").replies(row, turns=self.turns)
 
 
 def _row(position: int, given: Mapping[Any, object]) -> Row:
