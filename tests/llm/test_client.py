@@ -242,6 +242,30 @@ def test_a_cost_is_never_exceeded(llm_server: LlmServer, opened: Open, concurren
     assert client.spending.answers == llm_server.n_paid
 
 
+def test_a_cost_is_not_exceeded_under_the_newer_name_of_the_limit(llm_server: LlmServer, opened: Open) -> None:
+    """Answers of 20 USD, of 50 at most: of 110, less than 50 are left after four of them."""
+    client = opened(budget=Budget(max_cost=110.0))
+    rows = [ChatRequest(request(i).messages, "p", None, {"max_completion_tokens": 50}) for i in range(20)]
+    with pytest.raises(BudgetError, match="budget of 110 USD"):
+        list(client.ask(rows, usable))
+    assert 60 < client.spending.cost <= 110
+    assert client.spending.answers == llm_server.n_paid
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_limit_of_cost_needs_one_of_an_answer(llm_server: LlmServer, opened: Open, *, is_batch: bool) -> None:
+    """Nothing is sent, and nothing is promised; without the limit of cost, the estimate has no upper end."""
+    rows = [ChatRequest(request(i).messages, "p") for i in range(4)]
+    client = opened(budget=Budget(max_cost=50.0), is_batch=is_batch)
+    with pytest.raises(BudgetError, match="give max_tokens or max_completion_tokens"):
+        list(client.ask(rows, usable))
+    with pytest.raises(BudgetError, match="give max_tokens or max_completion_tokens"):
+        client.estimate(rows, answer_tokens=20)
+    assert not llm_server.requests
+    found = opened(is_batch=is_batch).estimate(rows, answer_tokens=20)
+    assert (found.cost, found.ceiling, found.ceiling_cost) == (80.0, None, None)
+
+
 def test_an_answer_without_a_count_weighs_what_was_set_aside(llm_server: LlmServer, opened: Open) -> None:
     """At 50 USD each, six of them are all that 300 USD allow, over all resumes; they are told apart from the sum."""
     llm_server.has_usage = False

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from demur.labelers.judge import Judge
     from demur.llm.budget import Spending
     from demur.llm.client import Client, Estimate
+    from demur.llm.exchange import Usage
     from demur.llm.prices import PriceList
     from demur.taxonomy import Taxonomy
 
@@ -231,7 +232,7 @@ def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]
     replies = with_noun(found.requests + n_blank + n_broken, "reply", "replies")
     return [
         f"{replies}: {', '.join([f'{found.asked:,} to ask', *aside])}",
-        f"tokens: {about}; at most {ceiling.prompt_tokens:,} and {ceiling.completion_tokens:,}",
+        f"tokens: {about}; {_at_most(ceiling)}",
         _cost_of(found),
         *_stop(found),
     ]
@@ -240,7 +241,14 @@ def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]
 def _cost_of(found: Estimate) -> str:
     if found.cost is None:
         return "cost: not known, for want of a price; give --price INPUT,OUTPUT or --prices FILE to count it"
-    return f"cost: about {_dollars(found.cost)}, at most {_dollars(found.ceiling_cost)}"
+    most = "no bound" if found.ceiling_cost is None else f"at most {_dollars(found.ceiling_cost)}"
+    return f"cost: about {_dollars(found.cost)}, {most}"
+
+
+def _at_most(ceiling: Usage | None) -> str:
+    if ceiling is None:
+        return "no bound, for want of max_tokens or max_completion_tokens"
+    return f"at most {ceiling.prompt_tokens:,} and {ceiling.completion_tokens:,}"
 
 
 def _stop(found: Estimate) -> list[str]:

@@ -7,6 +7,8 @@ import json
 from dataclasses import asdict, astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from demur.llm.parameters import longest_answer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -51,9 +53,9 @@ class ChatRequest:
         return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
     @property
-    def max_tokens(self) -> int:
-        """Return the longest answer allowed, in tokens; 0 where nothing is said."""
-        return int(self.parameters.get("max_tokens", 0))
+    def max_tokens(self) -> int | None:
+        """Return the longest answer allowed, in tokens; None where no limit is set."""
+        return longest_answer(self.parameters)
 
 
 @dataclass(frozen=True, slots=True)

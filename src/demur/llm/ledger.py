@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.errors import BudgetError
 from demur.llm.budget import Budget, Spending
 from demur.llm.exchange import Answer, Failure, Usage
+from demur.llm.parameters import longest_answer
 from demur.llm.store import Charge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from demur.llm.endpoint import Endpoint
     from demur.llm.exchange import ChatRequest, Reply
@@ -28,8 +29,12 @@ _FEWEST_BYTES_PER_TOKEN = 2
 
 
 def ceiling_tokens(request: ChatRequest) -> Usage:
-    """Return what a request may cost at most in tokens: many small tokens, and an answer as long as is allowed."""
-    return Usage(-(-request.n_bytes // _FEWEST_BYTES_PER_TOKEN), 0, 0, request.max_tokens)
+    """Return what a request may cost at most in tokens: many small tokens, and an answer as long as is allowed.
+
+    Without a limit of the answer, only what is read is in it.
+    """
+    longest = 0 if request.max_tokens is None else request.max_tokens
+    return Usage(-(-request.n_bytes // _FEWEST_BYTES_PER_TOKEN), 0, 0, longest)
 
 
 class Ledger:
@@ -82,6 +87,22 @@ class Ledger:
     def key(self, request: ChatRequest) -> str:
         """Identify a request to this endpoint."""
         return request.key(url=self._endpoint.url, model=self._endpoint.model)
+
+    def require_bound(self, parameters: Mapping[str, Any]) -> None:
+        """Raise a `BudgetError` where a cost is limited, and parameters limit no answer."""
+        limit, price = self._budget.max_cost, self._price
+        if limit is not None and price is not None and price.output and longest_answer(parameters) is None:
+            message = (
+                f"a limit of {limit:g} USD, and none of an answer: what one may cost is not known; give max_tokens or "
+                "max_completion_tokens as a parameter, or limit the number of answers"
+            )
+            raise BudgetError(message)
+
+    def bounded(self, requests: Iterable[ChatRequest]) -> Iterator[ChatRequest]:
+        """Pass requests on whose parameters limit what has to be limited."""
+        for request in requests:
+            self.require_bound(request.parameters)
+            yield request
 
     def known(self, key: str) -> Answer | None:
         """Return the answer that is kept, or None."""

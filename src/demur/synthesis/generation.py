@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
+from demur.llm.parameters import sent_parameters
 from demur.synthesis.answers import Judgement, Problem, read_judgement, read_row
 from demur.synthesis.checks import judgement_problem, row_problem
 from demur.synthesis.decisions import Decision, account
@@ -87,9 +88,9 @@ class Generation:
 
         Raises:
             RecipeError: A prompt is missing or damaged.
+            EndpointError: A parameter is none to give.
         """
-        given = {**_CHECK_PARAMETERS, **({} if judge_parameters is None else judge_parameters)}
-        sent = {name: value for name, value in given.items() if value is not None}
+        sent = sent_parameters(_CHECK_PARAMETERS, judge_parameters)
         return cls(
             recipe=recipe,
             plan=Plan.of(recipe),
