@@ -365,12 +365,12 @@ def test_an_estimate_asks_nothing(llm_server: LlmServer, opened: Open) -> None:
 def test_an_estimate_says_how_far_the_budget_goes(llm_server: LlmServer, opened: Open) -> None:
     """Answers of 20 USD, of 50 at most: 130 USD have room for five, for while 80 are spent there is room for one of 50.
 
-    At 50 each, they have room for two, and by a batch for no more, which sets all aside before the first answer.
+    At 50 each, they have room for two. By batches it comes as far: what one leaves of the budget goes into another.
     """
     rows = [request(i) for i in range(9)]
     for budget, is_batch, expected in (
         (Budget(max_cost=130.0), False, (5, 2)),
-        (Budget(max_cost=130.0), True, (2, 2)),
+        (Budget(max_cost=130.0), True, (5, 2)),
         (Budget(max_cost=400.0), False, (None, 8)),
         (Budget(max_cost=450.0), False, (None, None)),
         (Budget(max_rows=3), False, (3, 3)),

@@ -179,9 +179,7 @@ class Client:
             costs.append((about, most))
         is_known = self.price is not None
         total, most_total = (self._ledger.cost(each, is_batch=self.is_batch) for each in (usage, ceiling))
-        # What a batch may cost at most is set aside for all of it before the first answer.
-        least = self._ledger.room((most, most) for _, most in costs)
-        room = least if self.is_batch else self._ledger.room(costs)
+        least, room = self._ledger.room((most, most) for _, most in costs), self._ledger.room(costs)
         return Estimate(
             n_requests, n_known, n_requests - len(keys), usage, ceiling if is_bounded else None,
             total if is_known else None, most_total if is_known and is_bounded else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import BudgetError
@@ -59,12 +60,14 @@ class Ledger:
                 "give it with --price INPUT,OUTPUT (USD for a million tokens), or limit the number of answers"
             )
             raise BudgetError(message)
+        self.run = run
         self._store = store
         self._endpoint = endpoint
         self._price = price
         self._budget = budget
-        self._run = run
         self._lock = threading.Lock()
+        # Held while what is on disk and what is in memory differ.
+        self._books = threading.Lock()
         self._spending = store.spending(run, price=price)
         self._reserved: dict[str, float] = {}
         self._others: tuple[Ledger, ...] = ()
@@ -80,7 +83,7 @@ class Ledger:
 
     def begin(self) -> None:
         """Forget what was charged under the name of this run."""
-        self._store.forget(self._run)
+        self._store.forget(self.run)
         with self._lock:
             self._spending = Spending()
 
@@ -147,6 +150,7 @@ class Ledger:
         *,
         is_batch: bool = False,
         batch: str | None = None,
+        run: str | None = None,
     ) -> None:
         """Write down replies: charge the answers, keep the usable ones, and give back what was set aside.
 
@@ -155,6 +159,7 @@ class Ledger:
             is_usable: Tells an answer worth keeping.
             is_batch: Whether they came by the Batch API.
             batch: Token of the batch that is thereby done with.
+            run: Who is charged, where that is another run.
         """
         charges: list[Charge] = []
         total = Spending()
@@ -165,10 +170,21 @@ class Ledger:
                 continue
             charges.append(self._charge(key, prompt, reply, is_batch=is_batch, is_usable=is_usable(reply)))
             total += _spent(charges[-1])
-        self._store.record(self._run, charges, batch=batch)
-        self._add(total)
+        payer = self.run if run is None else run
+        with self._books:
+            self._store.record(payer, charges, batch=batch)
+            if payer == self.run:
+                self._add(total)
         for charge in charges:
             self.release(charge.key)
+
+    def reload(self) -> None:
+        """Count what another process has charged to this run, by a batch of ours that it fetched."""
+        with self._books:
+            stored = self._store.spending(self.run, price=self._price)
+            with self._lock:
+                ours = self._spending
+                self._spending = replace(stored, failures=ours.failures, reused=ours.reused)
 
     def _charge(self, key: str, prompt: str, answer: Answer, *, is_batch: bool, is_usable: bool) -> Charge:
         cost: float | None = None
