@@ -180,11 +180,19 @@ def test_an_address_where_nobody_listens_is_no_answer(tmp_path: Path) -> None:
     assert reply.reason == "provider_unavailable"
 
 
-def test_an_attempt_that_takes_too_long_is_no_answer(opened: Open) -> None:
-    """The server takes .4 seconds, and is given .1."""
-    (reply,) = opened(retries=0, seconds=0.1).ask([request(0, "slow")], usable)
+def test_an_attempt_that_takes_too_long_is_no_answer_and_may_be_billed(llm_server: LlmServer, opened: Open) -> None:
+    """The server takes .4 seconds, and is given .1; it is asked once, and what was set aside is charged, for good."""
+    client = opened(retries=2, seconds=0.1, budget=Budget(max_cost=60.0), run="a")
+    (reply,) = client.ask([request(0, "slow")], usable)
     assert isinstance(reply, Failure)
     assert reply.reason == "provider_unavailable"
+    wait_for(lambda: llm_server.n_paid == 1, seconds=60)
+    assert llm_server.requests == {("slow", 0): 1}
+    for spent in (client.spending, opened(run="a").spending):
+        assert (spent.answers, spent.unusable, spent.uncounted, spent.failures) == (1, 1, 1, 0)
+        assert (spent.cost, spent.uncounted_cost) == (0, 50)
+    with pytest.raises(BudgetError):
+        list(client.ask([request(1)], usable))
 
 
 def test_several_threads_may_ask_by_one_client(llm_server: LlmServer, opened: Open) -> None:
@@ -430,6 +438,34 @@ def test_who_stops_early_keeps_what_was_sent(llm_server: LlmServer, opened: Open
     # Whoever came later would wait at the door.
     assert len(door.waiting) == 4
     assert client.estimate([request(i) for i in range(100)], answer_tokens=1).known == n_before + 4
+
+
+def test_what_does_not_come_while_somebody_stops_may_be_billed(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is at the door when the grace is over is charged with the 50 USD that were set aside."""
+    monkeypatch.setattr("demur.llm.direct._GRACE_SECONDS", 0.01)
+    door = Door(llm_server, 1)
+    client = opened(concurrency=1)
+    replies = client.ask([request(i) for i in range(9)], usable)
+    next(replies)
+    wait_for(lambda: len(door.waiting) == 1, seconds=60)
+    replies.close()  # type: ignore[attr-defined]  # a generator
+    door.take_away()
+    assert (client.spending.answers, client.spending.uncounted, client.spending.uncounted_cost) == (2, 1, 50)
+
+
+def test_who_stops_early_sends_nothing_again(llm_server: LlmServer, opened: Open) -> None:
+    """Three pause before another attempt, a minute each: they are left at once, and nothing is charged for them."""
+    busy = Response(429, {"error": {"message": "slow down"}}, {"Retry-After": "60"})
+    llm_server.rejects = lambda body: None if "row=0 " in body["messages"][-1]["content"] else busy
+    client = opened(concurrency=3)
+    replies = client.ask([request(i) for i in range(4)], usable)
+    next(replies)
+    wait_for(lambda: len(llm_server.bodies) == 4 and not llm_server.under_way, seconds=60)
+    replies.close()  # type: ignore[attr-defined]  # a generator
+    assert len(llm_server.bodies) == 4
+    assert client.spending.answers == 1
 
 
 def test_who_stops_early_has_nothing_set_aside(llm_server: LlmServer, opened: Open, door: Door) -> None:

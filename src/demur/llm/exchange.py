@@ -101,15 +101,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Keep why a request has no answer; nothing is paid for it.
+    """Keep why a request has no answer; nothing is paid for it, as far as is known.
 
     Attributes:
         reason: `provider_unavailable`, `provider_refused`, `request_too_long` or `request_rejected`.
         message: What the provider said.
+        may_be_paid: Whether it was sent, and no answer came in time: providers mostly finish such requests, and bill
+            them.
     """
 
     reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
     message: str
+    may_be_paid: bool = False
 
 
 Reply = Answer | Failure

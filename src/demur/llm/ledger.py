@@ -164,11 +164,14 @@ class Ledger:
         charges: list[Charge] = []
         total = Spending()
         for key, prompt, reply in replies:
-            if isinstance(reply, Failure):
+            if isinstance(reply, Failure) and not reply.may_be_paid:
                 self.release(key)
                 total += Spending(failures=1)
                 continue
-            charges.append(self._charge(key, prompt, reply, is_batch=is_batch, is_usable=is_usable(reply)))
+            # What was not heard is charged as an answer without a text and without a count.
+            answer = Answer("") if isinstance(reply, Failure) else reply
+            is_kept = answer is reply and is_usable(answer)
+            charges.append(self._charge(key, prompt, answer, is_batch=is_batch, is_usable=is_kept))
             total += _spent(charges[-1])
         payer = self.run if run is None else run
         with self._books:
