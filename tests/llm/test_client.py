@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import json
 import logging
@@ -90,6 +91,27 @@ def test_what_is_kept_is_not_asked_again_and_what_is_not_usable_is(llm_server: L
     assert llm_server.paid == {("right", 0): 1, ("empty", 1): 2}
     assert (first.spending.reused, second.spending.reused) == (0, 1)
     assert (second.spending.answers, second.spending.unusable) == (1, 1)
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_what_was_kept_and_is_usable_no_more_is_asked_again(
+    llm_server: LlmServer, opened: Open, *, is_batch: bool
+) -> None:
+    """Once: what comes then takes its place."""
+    rows = [request(0), request(1)]
+    list(opened().ask(rows, usable))
+    n_read = len(llm_server.bodies)
+
+    def stricter(answer: Answer) -> bool:
+        return f'"{kind_of(0)}"' not in answer.text or len(llm_server.bodies) > n_read
+
+    client = opened(is_batch=is_batch, poll_seconds=0.01)
+    assert client.estimate(rows, answer_tokens=1, is_usable=stricter).known == 1
+    assert len(list(client.ask(rows, stricter))) == 2
+    assert llm_server.paid == {("right", 0): 2, ("right", 1): 1}
+    assert (client.spending.answers, client.spending.reused) == (1, 1)
+    assert len(list(opened().ask(rows, stricter))) == 2
+    assert llm_server.n_paid == 3
 
 
 def test_a_server_that_asks_for_patience_gets_it(
@@ -312,6 +334,27 @@ def test_a_limit_of_cost_holds_nothing_where_the_cost_so_far_is_not_known(llm_se
     assert len(list(client.ask(rows, usable))) == llm_server.n_paid == 4
 
 
+def test_equal_requests_are_asked_once_though_the_answer_is_not_kept(llm_server: LlmServer, opened: Open) -> None:
+    """The empty answer was yielded long before the second of them is read; neither is what failed asked again."""
+    refusal = Response(400, {"error": {"message": "no"}})
+    llm_server.rejects = lambda body: refusal if "row=1 " in body["messages"][-1]["content"] else None
+    client, found = opened(concurrency=1), list[Any]()
+
+    def rows() -> Iterator[ChatRequest]:
+        yield request(0, "empty")
+        yield request(1)
+        yield from (request(2 + i) for i in range(20))
+        assert len(found) > 2
+        yield request(0, "empty")
+        yield request(1)
+
+    for reply in client.ask(rows(), usable):
+        found.append(reply)
+    assert found[-2:] == found[:2]
+    assert llm_server.paid["empty", 0] == 1
+    assert client.spending.failures == 1
+
+
 def test_a_reply_that_comes_while_there_is_no_room_makes_room(
     llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -455,9 +498,23 @@ def test_what_does_not_come_while_somebody_stops_may_be_billed(
     assert (client.spending.answers, client.spending.uncounted, client.spending.uncounted_cost) == (2, 1, 50)
 
 
-def test_who_stops_early_sends_nothing_again(llm_server: LlmServer, opened: Open) -> None:
-    """Three pause before another attempt, a minute each: they are left at once, and nothing is charged for them."""
-    busy = Response(429, {"error": {"message": "slow down"}}, {"Retry-After": "60"})
+def test_who_stops_early_sends_nothing_again(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three pause before another attempt until the client stops: they are left, and nothing is charged for them."""
+    is_stopping, finish = threading.Event(), _Session._finish
+
+    async def finished(session: _Session) -> None:
+        is_stopping.set()
+        await finish(session)
+
+    async def paused(_: float) -> None:
+        while not is_stopping.is_set():
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(_Session, "_finish", finished)
+    monkeypatch.setattr("anyio.sleep", paused)
+    busy = Response(429, {"error": {"message": "slow down"}})
     llm_server.rejects = lambda body: None if "row=0 " in body["messages"][-1]["content"] else busy
     client = opened(concurrency=3)
     replies = client.ask([request(i) for i in range(4)], usable)

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -150,6 +150,25 @@ def test_a_file_that_cannot_be_used_is_answered_clearly(tmp_path: Path, content:
         path.write_bytes(content)
     with pytest.raises(OutputError, match="--cache"):
         Store(path)
+
+
+def test_a_file_that_is_busy_for_a_moment_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner lets go of it in the first pause; SQLite itself is told not to wait."""
+    path.parent.mkdir()
+    owner = sqlite3.connect(path, isolation_level=None)
+    owner.execute("CREATE TABLE t (a)")
+    owner.execute("BEGIN IMMEDIATE")
+    connect = sqlite3.connect
+
+    def impatient(*args: Any, **options: Any) -> sqlite3.Connection:
+        return connect(*args, **{**options, "timeout": 0})
+
+    monkeypatch.setattr(sqlite3, "connect", impatient)
+    monkeypatch.setattr("demur.llm.store.time.sleep", lambda _: owner.execute("COMMIT"))
+    store = Store(path)
+    assert not owner.in_transaction
+    store.record("run", [charge("a")])
+    owner.close()
 
 
 def test_a_cache_of_the_version_before_is_gone_on_with(path: Path) -> None:

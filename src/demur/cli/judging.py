@@ -75,7 +75,12 @@ KeyVariable = Annotated[
     ),
 ]
 Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Requests at a time.")]
-TimeoutSeconds = Annotated[float, typer.Option("--timeout", min=1, help="Seconds that one attempt may take.")]
+TimeoutSeconds = Annotated[
+    float,
+    typer.Option(
+        "--timeout", min=1, help="Seconds that one attempt may take; one that takes longer is charged, not repeated."
+    ),
+]
 Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after 429, 5xx and lost connections.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before more USD than that are spent.")]
 MaxRows = Annotated[int | None, typer.Option("--max-rows", min=0, help="Stop after paying for so many replies.")]

@@ -143,7 +143,8 @@ class Judge:
 
     def estimate(self, conversations: Iterable[Conversation | str]) -> Estimate:
         """Say what judging conversations would come to, without asking anything."""
-        return self.client.estimate(self._requests(as_conversations(conversations), []), answer_tokens=_ANSWER_TOKENS)
+        requests = self._requests(as_conversations(conversations), [])
+        return self.client.estimate(requests, answer_tokens=_ANSWER_TOKENS, is_usable=self._is_usable)
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
         # Requests are read ahead of the replies to them: which conversations had none is remembered until their turn.

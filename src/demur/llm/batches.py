@@ -71,7 +71,7 @@ class Batches:
         missing = dict(listed)
         found: dict[str, Reply] = {}
         for key in list(missing):
-            known = self.ledger.known(key)
+            known = self.ledger.known(key, is_usable)
             if known is not None:
                 found[key] = known
                 del missing[key]
@@ -128,7 +128,7 @@ class _Errand:
         for key in list(self._missing):
             # No request of ours is under way here, so nothing is to be set aside for one.
             self._desk.ledger.release(key)
-            known = self._desk.ledger.known(key)
+            known = self._desk.ledger.known(key, self._is_usable)
             if known is not None:
                 self._take(key, known)
         return bool(self._missing)

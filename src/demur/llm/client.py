@@ -148,12 +148,15 @@ class Client:
             self.heard.add(reply)
             yield reply
 
-    def estimate(self, requests: Iterable[ChatRequest], *, answer_tokens: int) -> Estimate:
+    def estimate(
+        self, requests: Iterable[ChatRequest], *, answer_tokens: int, is_usable: IsUsable | None = None
+    ) -> Estimate:
         """Say what requests would come to, without asking any.
 
         Args:
             requests: What would be asked.
             answer_tokens: Length of a usual answer, in tokens.
+            is_usable: Tells a kept answer that will do from one that will be asked for again; None where all will do.
 
         Raises:
             BudgetError: A cost is limited, and the length of an answer is not.
@@ -169,7 +172,8 @@ class Client:
             if key in keys:
                 continue
             keys.add(key)
-            if self._store.find(key) is not None:
+            kept = self._store.find(key)
+            if kept is not None and (is_usable is None or is_usable(kept)):
                 n_known += 1
                 continue
             is_bounded = is_bounded and request.max_tokens is not None

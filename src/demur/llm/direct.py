@@ -51,7 +51,7 @@ class Direct:
         self.has_answered = False
 
     def replies(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
-        """Yield one reply for each request, in order; equal requests are asked once.
+        """Yield one reply for each request, in order; equal requests are asked once, answered well or not.
 
         Raises:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
@@ -90,7 +90,7 @@ class Direct:
         self, key: str, request: ChatRequest, session: _Session, under_way: dict[str, _Future]
     ) -> _Future | None:
         """Find the answer, or ask for it; None where the budget has no room for that, and will have none."""
-        known = self._ledger.known(key)
+        known = session.unkept.get(key) or self._ledger.known(key, session.is_usable)
         if known is not None:
             future: _Future = concurrent.futures.Future()
             future.set_result(known)
@@ -130,12 +130,14 @@ class _Session:
         self._endpoint = endpoint
         self._ledger = ledger
         self._tell = tell
-        self._is_usable = is_usable
+        self.is_usable = is_usable
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="demur-llm", daemon=True)
         # Key of the request and name of its prompt, by the task that sends it.
         self._tasks: dict[asyncio.Task[Any], tuple[str, str]] = {}
         self.dialect = dialect
+        # Replies that the cache does not hold, by key.
+        self.unkept: dict[str, Reply] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -187,7 +189,9 @@ class _Session:
             reply = await self._sender.send(request)
             if isinstance(reply, Answer):
                 reply = replace(reply, seconds=time.perf_counter() - begun)
-            self._ledger.settle([(key, request.prompt, reply)], self._is_usable)
+            self._ledger.settle([(key, request.prompt, reply)], self.is_usable)
+            if isinstance(reply, Failure) or not self.is_usable(reply):
+                self.unkept[key] = reply
             self._sender.heed(reply)
         except BaseException:
             # What stands against this request stands against all: none that waits is sent any more.
@@ -204,7 +208,7 @@ class _Session:
             await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
         for task in self._tasks.keys() & self._wire.in_air:
             key, prompt = self._tasks[task]
-            self._ledger.settle([(key, prompt, _CUT_OFF)], self._is_usable)
+            self._ledger.settle([(key, prompt, _CUT_OFF)], self.is_usable)
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

@@ -107,11 +107,12 @@ class Ledger:
             self.require_bound(request.parameters)
             yield request
 
-    def known(self, key: str) -> Answer | None:
-        """Return the answer that is kept, or None."""
+    def known(self, key: str, is_usable: IsUsable) -> Answer | None:
+        """Return the answer that is kept, or None; one that was usable once and is no more is asked for again."""
         found = self._store.find(key)
-        if found is not None:
-            self._add(Spending(reused=1))
+        if found is None or not is_usable(found):
+            return None
+        self._add(Spending(reused=1))
         return found
 
     def reserve(self, key: str, request: ChatRequest, *, is_batch: bool = False) -> bool:

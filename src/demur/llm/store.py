@@ -51,6 +51,7 @@ PRAGMA user_version = {_VERSION};
 # Batches of before were charged to whoever fetched them.
 _FROM_1 = f"ALTER TABLE batches ADD COLUMN run TEXT; PRAGMA user_version = {_VERSION};"
 _BUSY_SECONDS = 60
+_PAUSE_SECONDS = 0.05
 
 
 class Charge(NamedTuple):
@@ -99,8 +100,7 @@ class Store:
                 f"{self.path}: is a cache of version {self._version()}, not {_VERSION}; give another file with --cache"
             )
             raise OutputError(message)
-        # With a log of its own, readers never wait for writers; synced at checkpoints, it outlives a killed process.
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         self._connection.execute("PRAGMA synchronous = NORMAL")
         if self._version() == _VERSION:
             return
@@ -109,6 +109,22 @@ class Store:
             script = {0: _SCHEMA, 1: _FROM_1}.get(self._version(), "")
             for statement in filter(str.strip, script.split(";")):
                 connection.execute(statement)
+
+    def _write_ahead(self) -> None:
+        """Give the file a log of its own: readers never wait for writers then, and it outlives a killed process.
+
+        SQLite does not always wait where several processes do so to a new file at once.
+        """
+        give_up = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     def _version(self) -> int:
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -144,7 +160,7 @@ class Store:
             return self._connection.execute(query, values).fetchall()
 
     def find(self, key: str) -> Answer | None:
-        """Return the answer to a request, or None where there is no usable one."""
+        """Return the answer to a request that was usable when it came, the last one; None where there is none."""
         found = self._rows("SELECT answer FROM answers WHERE key = ?", key)
         if not found:
             return None
@@ -171,7 +187,7 @@ class Store:
         if charge.is_usable:
             written = json.dumps(asdict(answer), ensure_ascii=True)
             connection.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)",
                 (charge.key, charge.model, charge.prompt, now, written),
             )
 
