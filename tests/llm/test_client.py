@@ -509,8 +509,7 @@ def test_who_stops_early_sends_nothing_again(
         await finish(session)
 
     async def paused(_: float) -> None:
-        while not is_stopping.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(is_stopping.wait, 60)
 
     monkeypatch.setattr(_Session, "_finish", finished)
     monkeypatch.setattr("anyio.sleep", paused)

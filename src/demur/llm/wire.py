@@ -29,7 +29,7 @@ class Wire(openai.DefaultAsyncHttpxClient):
         self.is_closing = False
         self.in_air: set[asyncio.Task[Any] | None] = set()
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # type: ignore[override]  # the library's own options
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # noqa: ANN401  # those of the library
         """Send one attempt.
 
         Raises:
