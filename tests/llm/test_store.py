@@ -161,7 +161,8 @@ def test_a_file_that_is_busy_for_a_moment_is_waited_for(path: Path, monkeypatch:
     connect = sqlite3.connect
 
     def impatient(*args: Any, **options: Any) -> sqlite3.Connection:
-        return connect(*args, **{**options, "timeout": 0})
+        found: sqlite3.Connection = connect(*args, **{**options, "timeout": 0})
+        return found
 
     monkeypatch.setattr(sqlite3, "connect", impatient)
     monkeypatch.setattr("demur.llm.store.time.sleep", lambda _: owner.execute("COMMIT"))
