@@ -212,6 +212,7 @@ def test_an_estimate_counts_what_would_be_asked(llm_server: LlmServer, opened: O
     assert found.asked == 2
     assert 8_000 < found.usage.prompt_tokens < 14_000
     assert found.usage.completion_tokens == 120
+    assert found.ceiling is not None
     assert found.ceiling.completion_tokens == 8_192
     assert found.cost == pytest.approx(PRICE.cost(found.usage))
     assert not llm_server.bodies

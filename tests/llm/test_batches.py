@@ -82,6 +82,29 @@ def test_a_run_that_stopped_fetches_its_batch(llm_server: LlmServer, opened: Ope
     assert told == ["batch batch_0: in_progress", "batch batch_0: completed, 5 of 5 done"]
 
 
+def test_another_run_does_not_pay_for_the_batch_that_it_fetches(llm_server: LlmServer, opened: Open) -> None:
+    """One row of the batch is asked for by a run that may pay for none: the run that made it is charged for all."""
+    interrupted(opened(run="a"), llm_server)
+    client = opened(run="b", budget=Budget(max_rows=0))
+    (reply,) = client.ask(ROWS[1:2], usable)
+    assert isinstance(reply, Answer)
+    assert (client.spending.answers, client.spending.reused, client.spending.cost) == (0, 1, 0)
+    assert opened(run="b").spending.answers == 0
+    maker = opened(run="a").spending
+    assert maker.answers == len(ROWS)
+    assert maker.cost == pytest.approx(PRICES.models["m"].cost(maker.usage, is_batch=True), rel=0.2)
+    assert len(llm_server.batches) == 1
+
+
+def test_only_a_batch_of_its_own_is_said_to_go_on(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
+    """Neither another run's, nor one that the provider would not make."""
+    Store(tmp_path / "c.sqlite").plan_batch("other", llm_server.url, {"some": "p"}, run="a")
+    llm_server.make_batch = lambda body: Response(400, {"error": {"message": body and "no batches today"}})  # type: ignore[method-assign]
+    with pytest.raises(EndpointError, match="no batches today") as error:
+        list(opened().ask(ROWS, usable))
+    assert not getattr(error.value, "__notes__", [])
+
+
 def test_a_run_that_was_killed_before_it_had_the_id_finds_the_batch(
     llm_server: LlmServer, opened: Open, tmp_path: Path
 ) -> None:
@@ -101,7 +124,7 @@ def test_a_run_that_was_killed_before_it_had_the_id_finds_the_batch(
 def test_a_batch_that_two_wait_for_is_paid_for_once(
     llm_server: LlmServer, opened: Open, *, is_left_behind: bool
 ) -> None:
-    """Whoever comes second takes the answers from the cache, and has nothing set aside for them any more."""
+    """Whoever comes second takes the answers from the cache; whoever made it is charged, and nothing is set aside."""
     if is_left_behind:
         interrupted(opened(), llm_server)
     others = [opened()]
@@ -116,21 +139,24 @@ def test_a_batch_that_two_wait_for_is_paid_for_once(
     assert all(isinstance(reply, Answer) for reply in client.ask(ROWS, usable))
     assert len(llm_server.batches) == 1
     assert set(llm_server.paid.values()) == {1}
-    assert len(list(client.ask([request(len(ROWS) + i) for i in range(5)], usable))) == 5
+    n_paid = 0 if is_left_behind else len(ROWS)
+    assert client.spending.answers == n_paid
+    n_left = len(ROWS) - n_paid
+    assert len(list(client.ask([request(len(ROWS) + i) for i in range(n_left)], usable))) == n_left
 
 
 def test_a_batch_that_was_planned_and_never_made_is_made(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
     """The provider lists none with its token."""
     client = opened()
     keys = {one.key(url=llm_server.url, model="m"): "p" for one in ROWS}
-    Store(tmp_path / "c.sqlite").plan_batch("lost", llm_server.url, keys)
+    Store(tmp_path / "c.sqlite").plan_batch("lost", llm_server.url, keys, run="a")
     assert len(list(client.ask(ROWS, usable))) == len(ROWS)
     assert len(llm_server.batches) == 1
 
 
 def test_the_batch_of_other_requests_is_left_alone(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
     """It is another run's."""
-    Store(tmp_path / "c.sqlite").plan_batch("other", llm_server.url, {"some": "p"})
+    Store(tmp_path / "c.sqlite").plan_batch("other", llm_server.url, {"some": "p"}, run="a")
     list(opened().ask(ROWS[:2], usable))
     assert Store(tmp_path / "c.sqlite").batches(llm_server.url) == {"other": None}
 
@@ -203,6 +229,20 @@ def test_a_cost_is_never_exceeded_by_batches(llm_server: LlmServer, opened: Open
         replies.extend(client.ask([request(i) for i in range(30)], usable))
     assert 75 < client.spending.cost <= 100
     assert len(replies) == client.spending.answers == llm_server.n_paid
+
+
+def test_what_the_provider_fails_at_is_asked_again_however_often_the_budget_made_a_new_batch(
+    llm_server: LlmServer, opened: Open
+) -> None:
+    """100 USD have room for 3, 2 and 1 rows after the first: the one that fails in the third batch is in a fourth."""
+    rows = [request(i, "broken" if i == 6 else "right") for i in range(30)]
+    replies: list[object] = []
+    with pytest.raises(BudgetError):
+        replies.extend(opened(budget=Budget(max_cost=100.0)).ask(rows, usable))
+    lines = [llm_server.files[batch["input_file_id"]].count("custom_id") for batch in llm_server.batches.values()]
+    assert lines[:4] == [3, 2, 1, 1]
+    assert len(replies) == 7
+    assert all(isinstance(reply, Answer) for reply in replies)
 
 
 def test_a_provider_without_a_batch_api_is_answered_clearly(

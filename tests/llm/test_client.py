@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import json
 import logging
@@ -92,6 +93,27 @@ def test_what_is_kept_is_not_asked_again_and_what_is_not_usable_is(llm_server: L
     assert (second.spending.answers, second.spending.unusable) == (1, 1)
 
 
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_what_was_kept_and_is_usable_no_more_is_asked_again(
+    llm_server: LlmServer, opened: Open, *, is_batch: bool
+) -> None:
+    """Once: what comes then takes its place."""
+    rows = [request(0), request(1)]
+    list(opened().ask(rows, usable))
+    n_read = len(llm_server.bodies)
+
+    def stricter(answer: Answer) -> bool:
+        return f'"{kind_of(0)}"' not in answer.text or len(llm_server.bodies) > n_read
+
+    client = opened(is_batch=is_batch, poll_seconds=0.01)
+    assert client.estimate(rows, answer_tokens=1, is_usable=stricter).known == 1
+    assert len(list(client.ask(rows, stricter))) == 2
+    assert llm_server.paid == {("right", 0): 2, ("right", 1): 1}
+    assert (client.spending.answers, client.spending.reused) == (1, 1)
+    assert len(list(opened().ask(rows, stricter))) == 2
+    assert llm_server.n_paid == 3
+
+
 def test_a_server_that_asks_for_patience_gets_it(
     llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,11 +202,19 @@ def test_an_address_where_nobody_listens_is_no_answer(tmp_path: Path) -> None:
     assert reply.reason == "provider_unavailable"
 
 
-def test_an_attempt_that_takes_too_long_is_no_answer(opened: Open) -> None:
-    """The server takes .4 seconds, and is given .1."""
-    (reply,) = opened(retries=0, seconds=0.1).ask([request(0, "slow")], usable)
+def test_an_attempt_that_takes_too_long_is_no_answer_and_may_be_billed(llm_server: LlmServer, opened: Open) -> None:
+    """The server takes .4 seconds, and is given .1; it is asked once, and what was set aside is charged, for good."""
+    client = opened(retries=2, seconds=0.1, budget=Budget(max_cost=60.0), run="a")
+    (reply,) = client.ask([request(0, "slow")], usable)
     assert isinstance(reply, Failure)
     assert reply.reason == "provider_unavailable"
+    wait_for(lambda: llm_server.n_paid == 1, seconds=60)
+    assert llm_server.requests == {("slow", 0): 1}
+    for spent in (client.spending, opened(run="a").spending):
+        assert (spent.answers, spent.unusable, spent.uncounted, spent.failures) == (1, 1, 1, 0)
+        assert (spent.cost, spent.uncounted_cost) == (0, 50)
+    with pytest.raises(BudgetError):
+        list(client.ask([request(1)], usable))
 
 
 def test_several_threads_may_ask_by_one_client(llm_server: LlmServer, opened: Open) -> None:
@@ -242,6 +272,30 @@ def test_a_cost_is_never_exceeded(llm_server: LlmServer, opened: Open, concurren
     assert client.spending.answers == llm_server.n_paid
 
 
+def test_a_cost_is_not_exceeded_under_the_newer_name_of_the_limit(llm_server: LlmServer, opened: Open) -> None:
+    """Answers of 20 USD, of 50 at most: of 110, less than 50 are left after four of them."""
+    client = opened(budget=Budget(max_cost=110.0))
+    rows = [ChatRequest(request(i).messages, "p", None, {"max_completion_tokens": 50}) for i in range(20)]
+    with pytest.raises(BudgetError, match="budget of 110 USD"):
+        list(client.ask(rows, usable))
+    assert 60 < client.spending.cost <= 110
+    assert client.spending.answers == llm_server.n_paid
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_limit_of_cost_needs_one_of_an_answer(llm_server: LlmServer, opened: Open, *, is_batch: bool) -> None:
+    """Nothing is sent, and nothing is promised; without the limit of cost, the estimate has no upper end."""
+    rows = [ChatRequest(request(i).messages, "p") for i in range(4)]
+    client = opened(budget=Budget(max_cost=50.0), is_batch=is_batch)
+    with pytest.raises(BudgetError, match="give max_tokens or max_completion_tokens"):
+        list(client.ask(rows, usable))
+    with pytest.raises(BudgetError, match="give max_tokens or max_completion_tokens"):
+        client.estimate(rows, answer_tokens=20)
+    assert not llm_server.requests
+    found = opened(is_batch=is_batch).estimate(rows, answer_tokens=20)
+    assert (found.cost, found.ceiling, found.ceiling_cost) == (80.0, None, None)
+
+
 def test_an_answer_without_a_count_weighs_what_was_set_aside(llm_server: LlmServer, opened: Open) -> None:
     """At 50 USD each, six of them are all that 300 USD allow, over all resumes; they are told apart from the sum."""
     llm_server.has_usage = False
@@ -278,6 +332,27 @@ def test_a_limit_of_cost_holds_nothing_where_the_cost_so_far_is_not_known(llm_se
     assert len(replies) == llm_server.n_paid == 2
     client.begin()
     assert len(list(client.ask(rows, usable))) == llm_server.n_paid == 4
+
+
+def test_equal_requests_are_asked_once_though_the_answer_is_not_kept(llm_server: LlmServer, opened: Open) -> None:
+    """The empty answer was yielded long before the second of them is read; neither is what failed asked again."""
+    refusal = Response(400, {"error": {"message": "no"}})
+    llm_server.rejects = lambda body: refusal if "row=1 " in body["messages"][-1]["content"] else None
+    client, found = opened(concurrency=1), list[Any]()
+
+    def rows() -> Iterator[ChatRequest]:
+        yield request(0, "empty")
+        yield request(1)
+        yield from (request(2 + i) for i in range(20))
+        assert len(found) > 2
+        yield request(0, "empty")
+        yield request(1)
+
+    for reply in client.ask(rows(), usable):
+        found.append(reply)
+    assert found[-2:] == found[:2]
+    assert llm_server.paid["empty", 0] == 1
+    assert client.spending.failures == 1
 
 
 def test_a_reply_that_comes_while_there_is_no_room_makes_room(
@@ -341,12 +416,12 @@ def test_an_estimate_asks_nothing(llm_server: LlmServer, opened: Open) -> None:
 def test_an_estimate_says_how_far_the_budget_goes(llm_server: LlmServer, opened: Open) -> None:
     """Answers of 20 USD, of 50 at most: 130 USD have room for five, for while 80 are spent there is room for one of 50.
 
-    At 50 each, they have room for two, and by a batch for no more, which sets all aside before the first answer.
+    At 50 each, they have room for two. By batches it comes as far: what one leaves of the budget goes into another.
     """
     rows = [request(i) for i in range(9)]
     for budget, is_batch, expected in (
         (Budget(max_cost=130.0), False, (5, 2)),
-        (Budget(max_cost=130.0), True, (2, 2)),
+        (Budget(max_cost=130.0), True, (5, 2)),
         (Budget(max_cost=400.0), False, (None, 8)),
         (Budget(max_cost=450.0), False, (None, None)),
         (Budget(max_rows=3), False, (3, 3)),
@@ -406,6 +481,47 @@ def test_who_stops_early_keeps_what_was_sent(llm_server: LlmServer, opened: Open
     # Whoever came later would wait at the door.
     assert len(door.waiting) == 4
     assert client.estimate([request(i) for i in range(100)], answer_tokens=1).known == n_before + 4
+
+
+def test_what_does_not_come_while_somebody_stops_may_be_billed(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is at the door when the grace is over is charged with the 50 USD that were set aside."""
+    monkeypatch.setattr("demur.llm.direct._GRACE_SECONDS", 0.01)
+    door = Door(llm_server, 1)
+    client = opened(concurrency=1)
+    replies = client.ask([request(i) for i in range(9)], usable)
+    next(replies)
+    wait_for(lambda: len(door.waiting) == 1, seconds=60)
+    replies.close()  # type: ignore[attr-defined]  # a generator
+    door.take_away()
+    assert (client.spending.answers, client.spending.uncounted, client.spending.uncounted_cost) == (2, 1, 50)
+
+
+def test_who_stops_early_sends_nothing_again(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three pause before another attempt until the client stops: they are left, and nothing is charged for them."""
+    is_stopping, finish = threading.Event(), _Session._finish
+
+    async def finished(session: _Session) -> None:
+        is_stopping.set()
+        await finish(session)
+
+    async def paused(_: float) -> None:
+        await asyncio.to_thread(is_stopping.wait, 60)
+
+    monkeypatch.setattr(_Session, "_finish", finished)
+    monkeypatch.setattr("anyio.sleep", paused)
+    busy = Response(429, {"error": {"message": "slow down"}})
+    llm_server.rejects = lambda body: None if "row=0 " in body["messages"][-1]["content"] else busy
+    client = opened(concurrency=3)
+    replies = client.ask([request(i) for i in range(4)], usable)
+    next(replies)
+    wait_for(lambda: len(llm_server.bodies) == 4 and not llm_server.under_way, seconds=60)
+    replies.close()  # type: ignore[attr-defined]  # a generator
+    assert len(llm_server.bodies) == 4
+    assert client.spending.answers == 1
 
 
 def test_who_stops_early_has_nothing_set_aside(llm_server: LlmServer, opened: Open, door: Door) -> None:

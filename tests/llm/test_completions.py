@@ -24,10 +24,45 @@ def test_everything_that_counts_is_read() -> None:
     assert read_completion(body(usage=usage, novelty=[1])) == Answer("Yes.", "stop", None, Usage(10, 7, 2, 3))
 
 
-@pytest.mark.parametrize("usage", [{}, {"usage": None}])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {},
+        {"usage": None},
+        {"usage": {}},
+        {"usage": {"prompt_tokens": None, "completion_tokens": None}},
+        {"usage": {"prompt_tokens": 9, "completion_tokens": None}},
+        {"usage": {"prompt_tokens": 9}},
+        {"usage": {"prompt_tokens": -9, "completion_tokens": 3}},
+        {"usage": "9 tokens"},
+    ],
+)
 def test_a_count_that_is_missing_is_missing_and_not_zero(usage: dict[str, object]) -> None:
-    """Some servers count nothing."""
+    """Some servers count nothing, or half of it; the answer is there all the same."""
     assert read_completion(body(**usage)) == Answer("Yes.", "stop", None, None)
+
+
+def test_odd_details_are_none() -> None:
+    """The tokens count without them."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": "all"}}
+    assert read_completion(body(usage=usage)) == Answer("Yes.", "stop", None, Usage(10, 0, 0, 3))
+    assert read_completion(body(usage={**usage, "prompt_tokens_details": 7})) == Answer(
+        "Yes.", "stop", None, Usage(10, 0, 0, 3)
+    )
+
+
+def test_text_in_parts_is_put_together() -> None:
+    """Without the thinking, which some servers put beside it."""
+    parts = [{"type": "thinking", "thinking": [{"text": "Hm."}]}, {"type": "text", "text": "Ye"}, {"text": "s."}]
+    choice = {"message": {"content": parts, "refusal": False}, "finish_reason": 0}
+    assert read_completion(json.dumps({"choices": [choice]})) == Answer("Yes.")
+
+
+@pytest.mark.parametrize("choices", [[], None, [{}], [{"message": "Yes."}], "Yes."])
+def test_what_is_counted_is_an_answer_though_nothing_in_it_can_be_read(choices: object) -> None:
+    """It is paid for."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 3}
+    assert read_completion(body(choices=choices, usage=usage)) == Answer("", usage=Usage(10, 0, 0, 3))
 
 
 def test_a_refusal_is_no_text() -> None:

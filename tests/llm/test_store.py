@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -84,7 +84,8 @@ def test_a_run_that_begins_anew_keeps_its_answers(path: Path) -> None:
 def test_a_batch_is_known_until_its_results_are_written(path: Path) -> None:
     """By its token at first, by the provider's name then."""
     store = Store(path)
-    store.plan_batch("t", "http://here", {"a": "p", "b": "p"})
+    store.plan_batch("t", "http://here", {"a": "p", "b": "p"}, run="run")
+    assert (store.batch_run("t"), store.batch_run("u")) == ("run", None)
     assert store.batches("http://here") == {"t": None}
     assert store.batches("http://there") == {}
     store.name_batch("t", "batch_1")
@@ -149,6 +150,41 @@ def test_a_file_that_cannot_be_used_is_answered_clearly(tmp_path: Path, content:
         path.write_bytes(content)
     with pytest.raises(OutputError, match="--cache"):
         Store(path)
+
+
+def test_a_file_that_is_busy_for_a_moment_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner lets go of it in the first pause; SQLite itself is told not to wait."""
+    path.parent.mkdir()
+    owner = sqlite3.connect(path, isolation_level=None)
+    owner.execute("CREATE TABLE t (a)")
+    owner.execute("BEGIN IMMEDIATE")
+    connect = sqlite3.connect
+
+    def impatient(*args: Any, **options: Any) -> sqlite3.Connection:
+        found: sqlite3.Connection = connect(*args, **{**options, "timeout": 0})
+        return found
+
+    monkeypatch.setattr(sqlite3, "connect", impatient)
+    monkeypatch.setattr("demur.llm.store.time.sleep", lambda _: owner.execute("COMMIT"))
+    store = Store(path)
+    assert not owner.in_transaction
+    store.record("run", [charge("a")])
+    owner.close()
+
+
+def test_a_cache_of_the_version_before_is_gone_on_with(path: Path) -> None:
+    """Its answers and batches stay; who made a batch is not known of those."""
+    store = Store(path)
+    store.record("run", [charge("a")])
+    store.close()
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "ALTER TABLE batches DROP COLUMN run; INSERT INTO batches VALUES ('t', 'u', NULL, 0); PRAGMA user_version = 1"
+    )
+    connection.close()
+    for found in (Store(path), Store(path)):
+        assert found.find("a") is not None
+        assert (found.batches("u"), found.batch_run("t")) == ({"t": None}, None)
 
 
 def test_a_cache_of_another_version_is_left_alone(path: Path) -> None:

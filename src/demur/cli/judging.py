@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from demur.labelers.judge import Judge
     from demur.llm.budget import Spending
     from demur.llm.client import Client, Estimate
+    from demur.llm.exchange import Usage
     from demur.llm.prices import PriceList
     from demur.taxonomy import Taxonomy
 
@@ -74,7 +75,12 @@ KeyVariable = Annotated[
     ),
 ]
 Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Requests at a time.")]
-TimeoutSeconds = Annotated[float, typer.Option("--timeout", min=1, help="Seconds that one attempt may take.")]
+TimeoutSeconds = Annotated[
+    float,
+    typer.Option(
+        "--timeout", min=1, help="Seconds that one attempt may take; one that takes longer is charged, not repeated."
+    ),
+]
 Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after 429, 5xx and lost connections.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before more USD than that are spent.")]
 MaxRows = Annotated[int | None, typer.Option("--max-rows", min=0, help="Stop after paying for so many replies.")]
@@ -231,7 +237,7 @@ def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]
     replies = with_noun(found.requests + n_blank + n_broken, "reply", "replies")
     return [
         f"{replies}: {', '.join([f'{found.asked:,} to ask', *aside])}",
-        f"tokens: {about}; at most {ceiling.prompt_tokens:,} and {ceiling.completion_tokens:,}",
+        f"tokens: {about}; {_at_most(ceiling)}",
         _cost_of(found),
         *_stop(found),
     ]
@@ -240,7 +246,14 @@ def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]
 def _cost_of(found: Estimate) -> str:
     if found.cost is None:
         return "cost: not known, for want of a price; give --price INPUT,OUTPUT or --prices FILE to count it"
-    return f"cost: about {_dollars(found.cost)}, at most {_dollars(found.ceiling_cost)}"
+    most = "no bound" if found.ceiling_cost is None else f"at most {_dollars(found.ceiling_cost)}"
+    return f"cost: about {_dollars(found.cost)}, {most}"
+
+
+def _at_most(ceiling: Usage | None) -> str:
+    if ceiling is None:
+        return "no bound, for want of max_tokens or max_completion_tokens"
+    return f"at most {ceiling.prompt_tokens:,} and {ceiling.completion_tokens:,}"
 
 
 def _stop(found: Estimate) -> list[str]:

@@ -12,6 +12,7 @@ from demur.labelers.judge_answers import read_verdict
 from demur.labelers.judge_prompt import JudgePrompt, Variant
 from demur.llm.client import Client
 from demur.llm.endpoint import OPENAI_URL, Endpoint
+from demur.llm.parameters import sent_parameters
 from demur.taxonomy import Taxonomy
 from demur.verdict import Verdict
 
@@ -63,12 +64,14 @@ class Judge:
 
         Raises:
             ValueError: There is no such prompt.
+            EndpointError: A parameter is none to give.
+            BudgetError: A cost is limited, and the length of an answer is not.
         """
         self.taxonomy = Taxonomy.load() if taxonomy is None else taxonomy
         self.client = client
         self.prompt = JudgePrompt(self.taxonomy, prompt)
-        given = {**_PARAMETERS, **({} if parameters is None else parameters)}
-        self._parameters = {name: value for name, value in given.items() if value is not None}
+        self._parameters = sent_parameters(_PARAMETERS, parameters)
+        client.require_bound(self._parameters)
 
     @classmethod
     def at(
@@ -96,8 +99,8 @@ class Judge:
             **options: Those of `demur.llm.client.Client`: cache, prices, budget, run, is_batch, tell …
 
         Raises:
-            EndpointError: The address is none.
-            BudgetError: A cost is limited, and no price is known.
+            EndpointError: The address is none, or a parameter is none to give.
+            BudgetError: A cost is limited, and no price is known, or the length of an answer is not limited.
             OutputError: The cache cannot be used.
         """
         endpoint = Endpoint(model, base_url, key_variable, concurrency)
@@ -140,7 +143,8 @@ class Judge:
 
     def estimate(self, conversations: Iterable[Conversation | str]) -> Estimate:
         """Say what judging conversations would come to, without asking anything."""
-        return self.client.estimate(self._requests(as_conversations(conversations), []), answer_tokens=_ANSWER_TOKENS)
+        requests = self._requests(as_conversations(conversations), [])
+        return self.client.estimate(requests, answer_tokens=_ANSWER_TOKENS, is_usable=self._is_usable)
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
         # Requests are read ahead of the replies to them: which conversations had none is remembered until their turn.

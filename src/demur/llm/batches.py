@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batches"]
 
-# Rounds in which requests are asked again that the provider, at work on a batch, had no answer to.
+# How often a request is asked that the provider, at work on a batch, has no answer to.
 _ROUNDS = 3
 _OVER = ("completed", "failed", "expired", "cancelled")
 _HOW_TO_GO_ON = "What was sent as a batch goes on at the provider, and is fetched when the run is gone on with."
@@ -70,7 +71,7 @@ class Batches:
         missing = dict(listed)
         found: dict[str, Reply] = {}
         for key in list(missing):
-            known = self.ledger.known(key)
+            known = self.ledger.known(key, is_usable)
             if known is not None:
                 found[key] = known
                 del missing[key]
@@ -92,27 +93,27 @@ class _Errand:
         self._missing = dict(missing)
         self._is_usable = is_usable
         self._found: dict[str, Reply] = {}
-        self._rounds_left = _ROUNDS
+        # The provider's ids by our tokens, of those made and not fetched.
+        self._under_way: dict[str, str] = {}
+        self._n_asked: Counter[str] = Counter()
 
     def replies(self) -> dict[str, Reply]:
         """Return the replies by key, without those that the budget had no room for."""
         try:
-            self._wait(self._left_behind())
-            while self._take_known() and self._try_first():
-                self._rounds_left -= 1
-                made = self._make()
-                self._wait(made)
-                if not made:
-                    break
+            self._find_left_behind()
+            self._wait()
+            # What a batch leaves of the budget goes into another one.
+            while self._take_known() and self._try_first() and self._make():
+                self._wait()
         except BaseException as error:
-            if self._desk.store.batches(self._desk.endpoint.url):
+            if self._under_way:
                 error.add_note(_HOW_TO_GO_ON)
             raise
         return self._found
 
-    def _left_behind(self) -> dict[str, str]:
-        """Return the batches of an earlier run that hold any of the requests, the provider's id by our token."""
-        store, left = self._desk.store, {}
+    def _find_left_behind(self) -> None:
+        """Find the batches of an earlier run that hold any of the requests."""
+        store = self._desk.store
         for token, noted in store.batches(self._desk.endpoint.url).items():
             if not store.batch_prompts(token).keys() & self._missing.keys():
                 continue
@@ -120,15 +121,14 @@ class _Errand:
             if batch_id is None:
                 store.drop_batch(token)
             else:
-                left[token] = batch_id
-        return left
+                self._under_way[token] = batch_id
 
     def _take_known(self) -> bool:
         """Take what another process that waited for the same batch has fetched; False where nothing is missing now."""
         for key in list(self._missing):
             # No request of ours is under way here, so nothing is to be set aside for one.
             self._desk.ledger.release(key)
-            known = self._desk.ledger.known(key)
+            known = self._desk.ledger.known(key, self._is_usable)
             if known is not None:
                 self._take(key, known)
         return bool(self._missing)
@@ -145,9 +145,9 @@ class _Errand:
         self._take(key, reply)
         return True
 
-    def _make(self) -> dict[str, str]:
-        """Make batches of what the budget has room for; return the provider's ids by our tokens."""
-        desk, made = self._desk, {}
+    def _make(self) -> bool:
+        """Make batches of what the budget has room for; False where it has none."""
+        desk = self._desk
         affordable = []
         for key, request in self._missing.items():
             if not desk.ledger.reserve(key, request, is_batch=True):
@@ -155,45 +155,54 @@ class _Errand:
             affordable.append((key, request))
         for keys, content in batch_files(affordable, dialect=desk.direct.dialect, model=desk.endpoint.model):
             token, file_id = uuid.uuid4().hex, self._api.upload(content)
-            desk.store.plan_batch(token, desk.endpoint.url, {key: self._missing[key].prompt for key in keys})
-            made[token] = self._api.make(file_id, token)
-            desk.store.name_batch(token, made[token])
-            desk.tell(f"batch {made[token]}: {len(keys):,} requests")
-        return made
+            prompts = {key: self._missing[key].prompt for key in keys}
+            desk.store.plan_batch(token, desk.endpoint.url, prompts, run=desk.ledger.run)
+            batch_id = self._under_way[token] = self._api.make(file_id, token)
+            desk.store.name_batch(token, batch_id)
+            self._n_asked.update(keys)
+            desk.tell(f"batch {batch_id}: {len(keys):,} requests")
+        return bool(affordable)
 
-    def _wait(self, batches: Mapping[str, str]) -> None:
+    def _wait(self) -> None:
         """Look at batches until all are over, and fetch each one then."""
-        under_way = dict(batches)
         told: dict[str, str] = {}
-        while under_way:
-            for token, batch_id in list(under_way.items()):
+        while self._under_way:
+            for token, batch_id in list(self._under_way.items()):
                 batch = self._api.look(batch_id)
                 if told.get(token) != (state := _state(batch)):
                     told[token] = state
                     self._desk.tell(f"batch {batch_id}: {state}")
                 if batch.status in _OVER:
                     self._fetch(token, batch)
-                    del under_way[token]
-            if under_way:
+            if self._under_way:
                 time.sleep(self._desk.poll_seconds)
 
     def _fetch(self, token: str, batch: Batch) -> None:
-        """Take over what became of a batch, all of it in one transaction."""
-        prompts = self._desk.store.batch_prompts(token)
+        """Take over what became of a batch, all of it in one transaction, at the cost of the run that made it."""
+        prompts, run = self._desk.store.batch_prompts(token), self._desk.store.batch_run(token)
         if batch.status == "failed":
             self._desk.store.drop_batch(token)
+            del self._under_way[token]
             for key in prompts:
                 self._desk.ledger.release(key)
             raise EndpointError(self._api.why_failed(batch))
+        if not prompts:
+            # Another process has fetched it, and charged whoever made it.
+            self._desk.ledger.reload()
+            del self._under_way[token]
+            return
         lost: Reply = Failure("provider_unavailable", f"batch {batch.id} ({batch.status}) came back without it")
         results = dict(read_batch_file(self._api.results(batch)))
         replies = {key: results.get(key, lost) for key in prompts}
         rows = [(key, prompts[key], reply) for key, reply in replies.items()]
-        self._desk.ledger.settle(rows, self._is_usable, is_batch=True, batch=token)
-        may_ask_again = batch.status == "completed" and self._rounds_left > 0
+        self._desk.ledger.settle(rows, self._is_usable, is_batch=True, batch=token, run=run)
+        del self._under_way[token]
+        if run not in (None, self._desk.ledger.run):
+            # Another run's: what it paid for is in the cache now, and what it had no answer to is ours to ask.
+            return
         for key, reply in replies.items():
             is_passing = isinstance(reply, Failure) and reply.reason == "provider_unavailable"
-            if not (is_passing and may_ask_again):
+            if not (is_passing and batch.status == "completed" and self._n_asked[key] < _ROUNDS):
                 self._take(key, reply)
 
     def _take(self, key: str, reply: Reply) -> None:

@@ -58,11 +58,11 @@ class Spending:
     """Count what was asked and paid; two counts add up with `+`.
 
     Attributes:
-        answers: Answers that came, each of them paid for.
-        unusable: Those among them that said nothing that could be used.
-        failures: Requests without an answer; nothing is paid for them.
+        answers: Answers that are paid for. One that did not come in time is among them: it may be billed.
+        unusable: Those among them that said nothing that could be used, or did not come in time.
+        failures: Requests that the provider did not answer, which nothing is paid for.
         reused: Requests that the cache answered, for nothing.
-        uncounted: Answers that came without a count of their tokens.
+        uncounted: Answers that came without a count of their tokens, or did not come in time.
         usage: Tokens of the answers that came with a count.
         cost: What these cost, in USD; nan where a price is not known.
         uncounted_cost: What the answers without a count may have cost at most, in USD; nan where that is not known.

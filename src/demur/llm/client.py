@@ -7,7 +7,7 @@ import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.llm.batches import Batches
 from demur.llm.budget import Budget, Spending
@@ -19,7 +19,7 @@ from demur.llm.prices import PriceList
 from demur.llm.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from demur.llm.endpoint import Endpoint
     from demur.llm.exchange import ChatRequest, Reply
@@ -48,9 +48,9 @@ class Estimate:
         known: Those that the cache would answer.
         repeated: Those that ask what another one asks.
         usage: Tokens of the rest, by a rule of thumb.
-        ceiling: Tokens of the rest at most, if every answer is as long as is allowed.
+        ceiling: Tokens of the rest at most, if every answer is as long as is allowed; None where any length is.
         cost: What `usage` would cost, in USD; None where no price is known.
-        ceiling_cost: What `ceiling` would cost, in USD; None where no price is known.
+        ceiling_cost: What `ceiling` would cost, in USD; None where that or a price is not known.
         room: How many of the rest the budget has room for, by a rule of thumb; None where it has room for all.
         least_room: How many of the rest it has room for, if every answer is as long as is allowed; None for all.
     """
@@ -59,7 +59,7 @@ class Estimate:
     known: int
     repeated: int
     usage: Usage
-    ceiling: Usage
+    ceiling: Usage | None
     cost: float | None
     ceiling_cost: float | None
     room: int | None = None
@@ -140,47 +140,63 @@ class Client:
             is_usable: Tells an answer worth keeping. One that is not is charged all the same, and not kept.
 
         Raises:
-            BudgetError: There is no room for the next request; what was asked before it has been yielded.
+            BudgetError: There is no room for the next request; what was asked before it has been yielded. Or a cost is
+                limited, and the length of an answer is not.
             EndpointError: The endpoint cannot be used.
         """
-        for reply in self._transport.replies(requests, is_usable):
+        for reply in self._transport.replies(self._ledger.bounded(requests), is_usable):
             self.heard.add(reply)
             yield reply
 
-    def estimate(self, requests: Iterable[ChatRequest], *, answer_tokens: int) -> Estimate:
+    def estimate(
+        self, requests: Iterable[ChatRequest], *, answer_tokens: int, is_usable: IsUsable | None = None
+    ) -> Estimate:
         """Say what requests would come to, without asking any.
 
         Args:
             requests: What would be asked.
             answer_tokens: Length of a usual answer, in tokens.
+            is_usable: Tells a kept answer that will do from one that will be asked for again; None where all will do.
+
+        Raises:
+            BudgetError: A cost is limited, and the length of an answer is not.
         """
         keys: set[str] = set()
         n_requests = n_known = 0
+        is_bounded = True
         usage = ceiling = Usage()
         costs: list[tuple[float, float]] = []
-        for request in requests:
+        for request in self._ledger.bounded(requests):
             n_requests += 1
             key = self._ledger.key(request)
             if key in keys:
                 continue
             keys.add(key)
-            if self._store.find(key) is not None:
+            kept = self._store.find(key)
+            if kept is not None and (is_usable is None or is_usable(kept)):
                 n_known += 1
                 continue
+            is_bounded = is_bounded and request.max_tokens is not None
             both = Usage(-(-request.n_bytes // _BYTES_PER_TOKEN), 0, 0, answer_tokens), ceiling_tokens(request)
             usage, ceiling = usage + both[0], ceiling + both[1]
             about, most = (self._ledger.cost(each, is_batch=self.is_batch) for each in both)
             costs.append((about, most))
         is_known = self.price is not None
         total, most_total = (self._ledger.cost(each, is_batch=self.is_batch) for each in (usage, ceiling))
-        # What a batch may cost at most is set aside for all of it before the first answer.
-        least = self._ledger.room((most, most) for _, most in costs)
-        room = least if self.is_batch else self._ledger.room(costs)
+        least, room = self._ledger.room((most, most) for _, most in costs), self._ledger.room(costs)
         return Estimate(
-            n_requests, n_known, n_requests - len(keys), usage, ceiling,
-            total if is_known else None, most_total if is_known else None,
+            n_requests, n_known, n_requests - len(keys), usage, ceiling if is_bounded else None,
+            total if is_known else None, most_total if is_known and is_bounded else None,
             room if room < len(costs) else None, least if least < len(costs) else None,
         )  # fmt: skip
+
+    def require_bound(self, parameters: Mapping[str, Any]) -> None:
+        """Refuse parameters that let one answer cost any sum, before anything is begun.
+
+        Raises:
+            BudgetError: A cost is limited, and the length of an answer is not.
+        """
+        self._ledger.require_bound(parameters)
 
     def begin(self) -> None:
         """Forget what was charged under the name of this run: another one begins; kept answers stay."""

@@ -3,51 +3,78 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from demur.data.json_text import decode_json
 from demur.llm.exchange import Answer, Failure, Reply, Usage
 
 __all__ = ["read_completion"]
 
-_LENIENT = ConfigDict(extra="ignore")
+T = TypeVar("T")
+
 _SHOWN_CHARACTERS = 200
 
 
-class _Message(BaseModel):
-    model_config = _LENIENT
-    content: str | None = None
-    refusal: str | None = None
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401  # whatever a server sends
+    try:
+        return read(value)
+    except ValidationError:
+        return None
 
 
-class _Choice(BaseModel):
-    model_config = _LENIENT
+# What cannot be read counts as not there: an answer is paid for, however odd what stands beside it.
+_Maybe = Annotated[T | None, WrapValidator(_or_none)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class _Lenient(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Part(_Lenient):
+    text: _Maybe[str] = None
+
+
+class _Message(_Lenient):
+    content: _Maybe[str | list[_Part]] = None
+    refusal: _Maybe[str] = None
+
+    @property
+    def text(self) -> str:
+        """Return what is said; of a list of parts, those that are text."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content if part.text is not None)
+        return "" if self.content is None else self.content
+
+
+class _Choice(_Lenient):
     message: _Message
-    finish_reason: str | None = None
+    finish_reason: _Maybe[str] = None
 
 
-class _PromptDetails(BaseModel):
-    model_config = _LENIENT
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+class _PromptDetails(_Lenient):
+    cached_tokens: _Maybe[_Count] = None
+    cache_write_tokens: _Maybe[_Count] = None
 
 
-class _Usage(BaseModel):
-    model_config = _LENIENT
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(default=0, ge=0)
-    prompt_tokens_details: _PromptDetails | None = None
+class _Usage(_Lenient):
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    prompt_tokens_details: _Maybe[_PromptDetails] = None
 
 
-class _Completion(BaseModel):
-    model_config = _LENIENT
-    choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage | None = None
+class _Completion(_Lenient):
+    choices: _Maybe[list[_Choice]] = None
+    usage: _Maybe[_Usage] = None
 
 
 def read_completion(text: str) -> Reply:
     """Read the body of a response that was a success by its status; one that is no completion is a `Failure`.
+
+    A count of tokens that cannot be read is none, and what came with a count is an answer, if an empty one: it is paid
+    for.
 
     >>> read_completion('{"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}').text
     'Yes.'
@@ -55,11 +82,15 @@ def read_completion(text: str) -> Reply:
     try:
         found = _Completion.model_validate(decode_json(text))
     except (ValueError, RecursionError, ValidationError):
-        start = json.dumps(text[:_SHOWN_CHARACTERS], ensure_ascii=False)
-        return Failure("provider_unavailable", f"the server sent what is no chat completion: {start}")
-    choice = found.choices[0]
-    said = choice.message
-    return Answer("" if said.content is None else said.content, choice.finish_reason, said.refusal, _usage(found.usage))
+        found = _Completion()
+    usage = _usage(found.usage)
+    if found.choices:
+        choice = found.choices[0]
+        return Answer(choice.message.text, choice.finish_reason, choice.message.refusal, usage)
+    if usage is not None:
+        return Answer("", usage=usage)
+    start = json.dumps(text[:_SHOWN_CHARACTERS], ensure_ascii=False)
+    return Failure("provider_unavailable", f"the server sent what is no chat completion: {start}")
 
 
 def _usage(found: _Usage | None) -> Usage | None:

@@ -8,11 +8,12 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from demur.llm.dialect import Dialect
-from demur.llm.exchange import Answer
+from demur.llm.exchange import Answer, Failure
 from demur.llm.sending import Sender
+from demur.llm.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ __all__ = ["Direct"]
 # How far requests are read ahead of the reply that is waited for, as a multiple of what is asked at a time.
 _AHEAD = 8
 _GRACE_SECONDS = 30.0
+_CUT_OFF = Failure("provider_unavailable", "the run stopped before an answer came", may_be_paid=True)
 
 _Future = concurrent.futures.Future["Reply"]
 
@@ -35,7 +37,9 @@ class Direct:
     """Ask requests one by one, several at a time.
 
     Each answer is written down when it comes, not when its turn comes. Whoever stops early, by Ctrl-C too, waits for
-    what has been sent already, half a minute at most, so that it is kept; nothing else is sent.
+    what has been sent already, half a minute at most, so that it is kept; nothing else is sent, and nothing again.
+    What has not come by then, or not within the time of an attempt, may be billed all the same: it is charged with what
+    was set aside for it.
     """
 
     def __init__(self, endpoint: Endpoint, ledger: Ledger, tell: Callable[[str], None]) -> None:
@@ -47,7 +51,7 @@ class Direct:
         self.has_answered = False
 
     def replies(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
-        """Yield one reply for each request, in order; equal requests are asked once.
+        """Yield one reply for each request, in order; equal requests are asked once, answered well or not.
 
         Raises:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
@@ -86,7 +90,7 @@ class Direct:
         self, key: str, request: ChatRequest, session: _Session, under_way: dict[str, _Future]
     ) -> _Future | None:
         """Find the answer, or ask for it; None where the budget has no room for that, and will have none."""
-        known = self._ledger.known(key)
+        known = session.unkept.get(key) or self._ledger.known(key, session.is_usable)
         if known is not None:
             future: _Future = concurrent.futures.Future()
             future.set_result(known)
@@ -126,12 +130,14 @@ class _Session:
         self._endpoint = endpoint
         self._ledger = ledger
         self._tell = tell
-        self._is_usable = is_usable
-        self._is_closing = False
+        self.is_usable = is_usable
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="demur-llm", daemon=True)
-        self._tasks: set[asyncio.Task[Reply]] = set()
+        # Key of the request and name of its prompt, by the task that sends it.
+        self._tasks: dict[asyncio.Task[Any], tuple[str, str]] = {}
         self.dialect = dialect
+        # Replies that the cache does not hold, by key.
+        self.unkept: dict[str, Reply] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -141,7 +147,7 @@ class _Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._is_closing = True
+        self._wire.is_closing = True
         try:
             asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
         finally:
@@ -155,7 +161,8 @@ class _Session:
         return asyncio.run_coroutine_threadsafe(self._ask(key, request), self._loop)
 
     async def _open(self) -> None:
-        self._client = self._endpoint.async_client()
+        self._wire = Wire()
+        self._client = self._endpoint.async_client(self._wire)
         self._slots = asyncio.Semaphore(self._endpoint.concurrency)
         self._sender = Sender(self._client, self._endpoint, self._key, dialect=self.dialect, tell=self._tell)
 
@@ -169,30 +176,39 @@ class _Session:
 
     async def _in_turn(self, key: str, request: ChatRequest) -> Reply:
         async with self._slots:
-            if self._is_closing:
+            if self._wire.is_closing:
                 raise asyncio.CancelledError
             task = asyncio.ensure_future(self._exchange(key, request))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = key, request.prompt
+            task.add_done_callback(self._tasks.pop)
             return await task
 
     async def _exchange(self, key: str, request: ChatRequest) -> Reply:
         begun = time.perf_counter()
         try:
             reply = await self._sender.send(request)
+            if isinstance(reply, Answer):
+                reply = replace(reply, seconds=time.perf_counter() - begun)
+            self._ledger.settle([(key, request.prompt, reply)], self.is_usable)
+            if isinstance(reply, Failure) or not self.is_usable(reply):
+                self.unkept[key] = reply
+            self._sender.heed(reply)
         except BaseException:
             # What stands against this request stands against all: none that waits is sent any more.
-            self._is_closing = True
+            self._wire.is_closing = True
             raise
-        if isinstance(reply, Answer):
-            reply = replace(reply, seconds=time.perf_counter() - begun)
-        self._ledger.settle([(key, request.prompt, reply)], self._is_usable)
         return reply
 
     async def _finish(self) -> None:
         """Let what is sent come back, for a while, and leave the rest."""
+        for task in self._tasks.keys() - self._wire.in_air:
+            # It pauses before another attempt.
+            task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
+        for task in self._tasks.keys() & self._wire.in_air:
+            key, prompt = self._tasks[task]
+            self._ledger.settle([(key, prompt, _CUT_OFF)], self.is_usable)
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

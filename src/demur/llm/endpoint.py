@@ -10,7 +10,7 @@ from demur.errors import EndpointError
 from demur.llm.keys import ApiKey
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 
 __all__ = ["OPENAI_URL", "Endpoint"]
 
@@ -30,7 +30,7 @@ class Endpoint:
         base_url: Where an OpenAI-compatible API begins, mostly ending in `/v1`.
         key_variable: The environment variable that holds the key.
         concurrency: Requests at a time.
-        timeout_seconds: How long one attempt may take.
+        timeout_seconds: How long one attempt may take; one that was sent and takes longer is not tried again.
         max_retries: Further attempts after 408, 409, 429, 5xx and lost connections, each after a longer pause, or after
             the pause that the server asks for, up to two minutes.
 
@@ -89,11 +89,11 @@ class Endpoint:
 
         return OpenAI(**self._options())
 
-    def async_client(self) -> AsyncOpenAI:
-        """Return the library's client, which asks several things at a time."""
+    def async_client(self, wire: DefaultAsyncHttpxClient) -> AsyncOpenAI:
+        """Return the library's client, which asks several things at a time, over a wire that it closes."""
         from openai import AsyncOpenAI
 
-        return AsyncOpenAI(**self._options())
+        return AsyncOpenAI(**self._options(), http_client=wire)
 
     def _options(self) -> dict[str, Any]:
         from openai import Omit

@@ -7,6 +7,8 @@ import json
 from dataclasses import asdict, astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from demur.llm.parameters import longest_answer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -51,9 +53,9 @@ class ChatRequest:
         return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
     @property
-    def max_tokens(self) -> int:
-        """Return the longest answer allowed, in tokens; 0 where nothing is said."""
-        return int(self.parameters.get("max_tokens", 0))
+    def max_tokens(self) -> int | None:
+        """Return the longest answer allowed, in tokens; None where no limit is set."""
+        return longest_answer(self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +101,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Keep why a request has no answer; nothing is paid for it.
+    """Keep why a request has no answer; nothing is paid for it, as far as is known.
 
     Attributes:
         reason: `provider_unavailable`, `provider_refused`, `request_too_long` or `request_rejected`.
         message: What the provider said.
+        may_be_paid: Whether it was sent, and no answer came in time: providers mostly finish such requests, and bill
+            them.
     """
 
     reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
     message: str
+    may_be_paid: bool = False
 
 
 Reply = Answer | Failure

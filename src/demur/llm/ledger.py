@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from demur.errors import BudgetError
 from demur.llm.budget import Budget, Spending
 from demur.llm.exchange import Answer, Failure, Usage
+from demur.llm.parameters import longest_answer
 from demur.llm.store import Charge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from demur.llm.endpoint import Endpoint
     from demur.llm.exchange import ChatRequest, Reply
@@ -28,8 +30,12 @@ _FEWEST_BYTES_PER_TOKEN = 2
 
 
 def ceiling_tokens(request: ChatRequest) -> Usage:
-    """Return what a request may cost at most in tokens: many small tokens, and an answer as long as is allowed."""
-    return Usage(-(-request.n_bytes // _FEWEST_BYTES_PER_TOKEN), 0, 0, request.max_tokens)
+    """Return what a request may cost at most in tokens: many small tokens, and an answer as long as is allowed.
+
+    Without a limit of the answer, only what is read is in it.
+    """
+    longest = 0 if request.max_tokens is None else request.max_tokens
+    return Usage(-(-request.n_bytes // _FEWEST_BYTES_PER_TOKEN), 0, 0, longest)
 
 
 class Ledger:
@@ -54,12 +60,14 @@ class Ledger:
                 "give it with --price INPUT,OUTPUT (USD for a million tokens), or limit the number of answers"
             )
             raise BudgetError(message)
+        self.run = run
         self._store = store
         self._endpoint = endpoint
         self._price = price
         self._budget = budget
-        self._run = run
         self._lock = threading.Lock()
+        # Held while what is on disk and what is in memory differ.
+        self._books = threading.Lock()
         self._spending = store.spending(run, price=price)
         self._reserved: dict[str, float] = {}
         self._others: tuple[Ledger, ...] = ()
@@ -75,7 +83,7 @@ class Ledger:
 
     def begin(self) -> None:
         """Forget what was charged under the name of this run."""
-        self._store.forget(self._run)
+        self._store.forget(self.run)
         with self._lock:
             self._spending = Spending()
 
@@ -83,11 +91,28 @@ class Ledger:
         """Identify a request to this endpoint."""
         return request.key(url=self._endpoint.url, model=self._endpoint.model)
 
-    def known(self, key: str) -> Answer | None:
-        """Return the answer that is kept, or None."""
+    def require_bound(self, parameters: Mapping[str, Any]) -> None:
+        """Raise a `BudgetError` where a cost is limited, and parameters limit no answer."""
+        limit, price = self._budget.max_cost, self._price
+        if limit is not None and price is not None and price.output and longest_answer(parameters) is None:
+            message = (
+                f"a limit of {limit:g} USD, and none of an answer: what one may cost is not known; give max_tokens or "
+                "max_completion_tokens as a parameter, or limit the number of answers"
+            )
+            raise BudgetError(message)
+
+    def bounded(self, requests: Iterable[ChatRequest]) -> Iterator[ChatRequest]:
+        """Pass requests on whose parameters limit what has to be limited."""
+        for request in requests:
+            self.require_bound(request.parameters)
+            yield request
+
+    def known(self, key: str, is_usable: IsUsable) -> Answer | None:
+        """Return the answer that is kept, or None; one that was usable once and is no more is asked for again."""
         found = self._store.find(key)
-        if found is not None:
-            self._add(Spending(reused=1))
+        if found is None or not is_usable(found):
+            return None
+        self._add(Spending(reused=1))
         return found
 
     def reserve(self, key: str, request: ChatRequest, *, is_batch: bool = False) -> bool:
@@ -126,6 +151,7 @@ class Ledger:
         *,
         is_batch: bool = False,
         batch: str | None = None,
+        run: str | None = None,
     ) -> None:
         """Write down replies: charge the answers, keep the usable ones, and give back what was set aside.
 
@@ -134,20 +160,35 @@ class Ledger:
             is_usable: Tells an answer worth keeping.
             is_batch: Whether they came by the Batch API.
             batch: Token of the batch that is thereby done with.
+            run: Who is charged, where that is another run.
         """
         charges: list[Charge] = []
         total = Spending()
         for key, prompt, reply in replies:
-            if isinstance(reply, Failure):
+            if isinstance(reply, Failure) and not reply.may_be_paid:
                 self.release(key)
                 total += Spending(failures=1)
                 continue
-            charges.append(self._charge(key, prompt, reply, is_batch=is_batch, is_usable=is_usable(reply)))
+            # What was not heard is charged as an answer without a text and without a count.
+            answer = Answer("") if isinstance(reply, Failure) else reply
+            is_kept = answer is reply and is_usable(answer)
+            charges.append(self._charge(key, prompt, answer, is_batch=is_batch, is_usable=is_kept))
             total += _spent(charges[-1])
-        self._store.record(self._run, charges, batch=batch)
-        self._add(total)
+        payer = self.run if run is None else run
+        with self._books:
+            self._store.record(payer, charges, batch=batch)
+            if payer == self.run:
+                self._add(total)
         for charge in charges:
             self.release(charge.key)
+
+    def reload(self) -> None:
+        """Count what another process has charged to this run, by a batch of ours that it fetched."""
+        with self._books:
+            stored = self._store.spending(self.run, price=self._price)
+            with self._lock:
+                ours = self._spending
+                self._spending = replace(stored, failures=ours.failures, reused=ours.reused)
 
     def _charge(self, key: str, prompt: str, answer: Answer, *, is_batch: bool, is_usable: bool) -> Charge:
         cost: float | None = None

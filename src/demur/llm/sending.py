@@ -11,6 +11,7 @@ import openai
 from demur.errors import EndpointError
 from demur.llm.completions import read_completion
 from demur.llm.exchange import Answer, Failure
+from demur.llm.wire import Unheard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,19 +83,12 @@ class Sender:
     async def send(self, request: ChatRequest) -> Reply:
         """Return the answer to a request, or why there is none.
 
-        Raises:
-            EndpointError: No other request would do better: the key, the model or the address is wrong, the account
-                is empty, or nothing has been answered for a while.
-        """
-        reply = await self._in_dialect(request)
-        if isinstance(reply, Failure):
-            self._count(reply)
-        else:
-            self._failed_in_a_row = 0
-        return reply
+        It is said as the server understands it: what it rejects by name is left out from then on.
 
-    async def _in_dialect(self, request: ChatRequest) -> Reply:
-        """Say it as the server understands it: what it rejects by name is left out from then on."""
+        Raises:
+            EndpointError: No other request would do better: the key, the model or the address is wrong, or the account
+                is empty.
+        """
         spoken = self.dialect
         reply = await self._attempt(request, spoken)
         while isinstance(reply, Failure) and reply.reason == "request_rejected":
@@ -131,6 +125,9 @@ class Sender:
                 model=model, messages=messages, extra_body=body
             )
             return self._redacted(read_completion(raw.http_response.text))
+        except Unheard:
+            message = f"no answer within {self._endpoint.timeout_seconds:g} seconds; give more with --timeout"
+            return Failure("provider_unavailable", message, may_be_paid=True)
         except openai.APIConnectionError as error:
             return self._redacted(Failure("provider_unavailable", f"{error} ({type(error.__cause__).__name__})"))
         except openai.APIStatusError as error:
@@ -167,6 +164,17 @@ class Sender:
             return replace(reply, message=self._key.redacted(reply.message))
         refusal = None if reply.refusal is None else self._key.redacted(reply.refusal)
         return Answer(self._key.redacted(reply.text), reply.finish_reason, refusal, reply.usage)
+
+    def heed(self, reply: Reply) -> None:
+        """Tell of a reply that is none, and count those in a row.
+
+        Raises:
+            EndpointError: Nothing has been answered for a while.
+        """
+        if isinstance(reply, Failure):
+            self._count(reply)
+        else:
+            self._failed_in_a_row = 0
 
     def _count(self, failure: Failure) -> None:
         if failure.reason not in ("provider_unavailable", "request_rejected"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Charge", "Store"]
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, model TEXT NOT NULL, prompt TEXT NOT NULL, at REAL NOT NULL, answer TEXT NOT NULL
@@ -41,14 +41,17 @@ CREATE TABLE IF NOT EXISTS charges (
 );
 CREATE INDEX IF NOT EXISTS charges_of_run ON charges (run);
 CREATE TABLE IF NOT EXISTS batches (
-    token TEXT PRIMARY KEY, url TEXT NOT NULL, id TEXT, at REAL NOT NULL
+    token TEXT PRIMARY KEY, url TEXT NOT NULL, id TEXT, at REAL NOT NULL, run TEXT
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batch_rows (
     token TEXT NOT NULL, key TEXT NOT NULL, prompt TEXT NOT NULL, PRIMARY KEY (token, key)
 ) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
+# Batches of before were charged to whoever fetched them.
+_FROM_1 = f"ALTER TABLE batches ADD COLUMN run TEXT; PRAGMA user_version = {_VERSION};"
 _BUSY_SECONDS = 60
+_PAUSE_SECONDS = 0.05
 
 
 class Charge(NamedTuple):
@@ -92,15 +95,40 @@ class Store:
             self._prepare()
 
     def _prepare(self) -> None:
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _VERSION):
-            message = f"{self.path}: is a cache of version {version}, not {_VERSION}; give another file with --cache"
+        if self._version() not in (0, 1, _VERSION):
+            message = (
+                f"{self.path}: is a cache of version {self._version()}, not {_VERSION}; give another file with --cache"
+            )
             raise OutputError(message)
-        # With a log of its own, readers never wait for writers; synced at checkpoints, it outlives a killed process.
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         self._connection.execute("PRAGMA synchronous = NORMAL")
-        if version == 0:
-            self._connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
+        if self._version() == _VERSION:
+            return
+        with self._writing() as connection:
+            # Looked at again: another process may have been first.
+            script = {0: _SCHEMA, 1: _FROM_1}.get(self._version(), "")
+            for statement in filter(str.strip, script.split(";")):
+                connection.execute(statement)
+
+    def _write_ahead(self) -> None:
+        """Give the file a log of its own: readers never wait for writers then, and it outlives a killed process.
+
+        SQLite does not always wait where several processes do so to a new file at once.
+        """
+        give_up = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return
+
+    def _version(self) -> int:
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        return int(version)
 
     def close(self) -> None:
         """Close the file; nothing can be kept after that."""
@@ -132,7 +160,7 @@ class Store:
             return self._connection.execute(query, values).fetchall()
 
     def find(self, key: str) -> Answer | None:
-        """Return the answer to a request, or None where there is no usable one."""
+        """Return the answer to a request that was usable when it came, the last one; None where there is none."""
         found = self._rows("SELECT answer FROM answers WHERE key = ?", key)
         if not found:
             return None
@@ -159,7 +187,7 @@ class Store:
         if charge.is_usable:
             written = json.dumps(asdict(answer), ensure_ascii=True)
             connection.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)",
                 (charge.key, charge.model, charge.prompt, now, written),
             )
 
@@ -197,10 +225,10 @@ class Store:
         with self._writing() as connection:
             connection.execute("DELETE FROM charges WHERE run = ?", (run,))
 
-    def plan_batch(self, token: str, url: str, prompts: Mapping[str, str]) -> None:
-        """Note that a batch is about to be made, and the requests in it: name of the prompt by key."""
+    def plan_batch(self, token: str, url: str, prompts: Mapping[str, str], *, run: str) -> None:
+        """Note that a run is about to make a batch, and the requests in it: name of the prompt by key."""
         with self._writing() as connection:
-            connection.execute("INSERT INTO batches VALUES (?, ?, NULL, ?)", (token, url, time.time()))
+            connection.execute("INSERT INTO batches VALUES (?, ?, NULL, ?, ?)", (token, url, time.time(), run))
             rows = [(token, key, prompt) for key, prompt in prompts.items()]
             connection.executemany("INSERT INTO batch_rows VALUES (?, ?, ?)", rows)
 
@@ -217,6 +245,11 @@ class Store:
     def batches(self, url: str) -> dict[str, str | None]:
         """Return the batches under way at an endpoint: the provider's id, None where it is not known, by our token."""
         return dict(self._rows("SELECT token, id FROM batches WHERE url = ? ORDER BY at", url))
+
+    def batch_run(self, token: str) -> str | None:
+        """Return the run that made a batch; None where that was not noted."""
+        found = self._rows("SELECT run FROM batches WHERE token = ?", token)
+        return None if not found or found[0][0] is None else str(found[0][0])
 
     def batch_prompts(self, token: str) -> dict[str, str]:
         """Return the requests in a batch: name of the prompt by key."""

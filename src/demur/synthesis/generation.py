@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
+from demur.llm.parameters import sent_parameters
 from demur.synthesis.answers import Judgement, Problem, read_judgement, read_row
 from demur.synthesis.checks import judgement_problem, row_problem
 from demur.synthesis.decisions import Decision, account
@@ -87,9 +88,9 @@ class Generation:
 
         Raises:
             RecipeError: A prompt is missing or damaged.
+            EndpointError: A parameter is none to give.
         """
-        given = {**_CHECK_PARAMETERS, **({} if judge_parameters is None else judge_parameters)}
-        sent = {name: value for name, value in given.items() if value is not None}
+        sent = sent_parameters(_CHECK_PARAMETERS, judge_parameters)
         return cls(
             recipe=recipe,
             plan=Plan.of(recipe),
@@ -129,10 +130,11 @@ class Generation:
     def estimates(self) -> tuple[Estimate, Estimate]:
         """Say what writing and judging every row once would come to; a row that is rejected is written again."""
         rows = (self.row_prompt.request(cell, 1) for cell in self.plan.cells)
-        written = self.writer.estimate(rows, answer_tokens=_ROW_TOKENS)
+        written = self.writer.estimate(rows, answer_tokens=_ROW_TOKENS, is_usable=_is_row)
         # What is judged is not known yet: a stand-in of the usual length, and each row another one.
         talks = (Conversation.of(f"{cell.id}: {_STAND_IN}", f"{cell.leaf}: {_STAND_IN}") for cell in self.plan.cells)
-        judged = self.checker.estimate(map(self.check_prompt.request, talks), answer_tokens=_JUDGEMENT_TOKENS)
+        questions = map(self.check_prompt.request, talks)
+        judged = self.checker.estimate(questions, answer_tokens=_JUDGEMENT_TOKENS, is_usable=self._is_judgement)
         return written, judged
 
     def run(self, journal: Journal, progress: Callable[[Decision], None] | None = None) -> Accounts:

@@ -15,6 +15,7 @@ from demur.documents import CLOSED, Key, Text, listed, read_document, shipped_fo
 from demur.errors import RecipeError
 from demur.labelers.judge_prompt import JudgePrompt
 from demur.llm.exchange import ChatRequest, Message
+from demur.llm.parameters import sent_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,12 +115,12 @@ class RowPrompt:
 
         Raises:
             RecipeError: The templates cannot be read, name what is not there, or have no `user` part.
+            EndpointError: A parameter is none to give.
         """
         self.taxonomy = taxonomy
         self.name = file.digest(taxonomy)
-        given = {**recipe.parameters, **({} if parameters is None else parameters)}
-        self._given = given
-        self.parameters = {name: value for name, value in given.items() if value is not None}
+        self._given = {**recipe.parameters, **({} if parameters is None else parameters)}
+        self.parameters = sent_parameters(recipe.parameters, parameters)
         self._recipe = recipe
         if file.user is None:
             message = f"prompt {file.name}-{file.version} has no `user` part; it is to name the plan of a row"

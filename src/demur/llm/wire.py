@@ -1,0 +1,52 @@
+"""Put requests on the wire, and know which of them may have to be paid for though no answer came."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx2
+import openai
+
+__all__ = ["Unheard", "Wire"]
+
+
+class Unheard(openai.OpenAIError):
+    """Say that a request was sent, and that no answer came in time; the client library does not send it again."""
+
+
+class Wire(openai.DefaultAsyncHttpxClient):
+    """Send attempts of the client library, and none once it is closing.
+
+    Attributes:
+        is_closing: Whether no attempt, first or further, is sent any more.
+        in_air: The tasks that wait for an answer to what they sent.
+    """
+
+    def __init__(self) -> None:
+        """Open."""
+        super().__init__()
+        self.is_closing = False
+        self.in_air: set[asyncio.Task[Any] | None] = set()
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # noqa: ANN401  # those of the library
+        """Send one attempt.
+
+        Raises:
+            Unheard: It was sent, and the time for an answer is over.
+        """
+        if self.is_closing:
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        self.in_air.add(task)
+        try:
+            response = await super().send(request, **options)
+        except httpx2.ReadTimeout as error:
+            message = "no answer came in time"
+            raise Unheard(message) from error
+        finally:
+            self.in_air.discard(task)
+        if self.is_closing:
+            # The library would pause before a further attempt, which is not sent any more.
+            response.headers["x-should-retry"] = "false"
+        return response
