@@ -100,6 +100,21 @@ def test_a_run_that_is_under_way_is_joined_by_no_other(demur: Demur, llm_server:
     assert llm_server.n_paid == 4
 
 
+def test_the_books_of_a_finished_audit_are_left_by_a_run_that_asks_nothing(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path
+) -> None:
+    """Be it refused, because the audit is there or was another one, or be all of it done."""
+    write_rows(tmp_path / "rows.jsonl", 4, is_mixed=False)
+    words, out = judge_words(llm_server, tmp_path), tmp_path / "out"
+    assert demur(*words)[0] == 0
+    assert demur(*words, "--overwrite")[0] == 0
+    before = (out / "spending.json").read_bytes()
+    assert json.loads(before)["reused"] == 4
+    for further, code in (((), 1), (("--resume", "--prompt", "short"), 1), (("--resume",), 0)):
+        assert demur(*words, *further)[0] == code
+        assert (out / "spending.json").read_bytes() == before
+
+
 def test_a_run_that_is_killed_goes_on_and_pays_for_no_answer_twice(
     demur: Demur, llm_server: LlmServer, tmp_path: Path
 ) -> None:
