@@ -134,8 +134,8 @@ def test_a_board_that_was_stopped_halfway_may_be_replaced(
     def stopped(_: Leaderboard) -> str:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("demur.report.leaderboard_html.render_leaderboard", stopped)
+    monkeypatch.setattr("demur.report.leaderboard_html.render_leaderboard", stopped)
+    with pytest.raises(KeyboardInterrupt):
         write_leaderboard(models, tmp_path)
     assert (tmp_path / "frontier.svg").exists()
     require_board(tmp_path, overwrite=True)

@@ -76,21 +76,14 @@ KeyVariable = Annotated[
 Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Requests at a time.")]
 TimeoutSeconds = Annotated[float, typer.Option("--timeout", min=1, help="Seconds that one attempt may take.")]
 Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after 429, 5xx and lost connections.")]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
-        "--max-cost",
-        min=0,
-        help="Stop before more USD than that are spent, by all runs into the folder with this cache.",
-    ),
-]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before more USD than that are spent.")]
 MaxRows = Annotated[
     int | None,
     typer.Option(
         "--max-rows",
         min=0,
-        help="Stop after paying for so many replies, in all runs into the folder with this cache; then there is no "
-        "report, and --resume with a larger limit goes on.",
+        help="Stop after paying for so many replies. judge and evaluate give no result then, benchmark measures what "
+        "there is; with a larger limit, nothing is paid for twice.",
     ),
 ]
 PriceFile = Annotated[Path | None, typer.Option("--prices", help="File of prices (YAML); the shipped one by default.")]

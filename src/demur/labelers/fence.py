@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from demur.conversation import Conversation, Turn
 
@@ -66,20 +66,23 @@ def _parts(conversation: Conversation, fence: str) -> Iterator[str]:
 
 
 def _kept(turns: tuple[Turn, ...], what: str, limit: int, room: int, fence: str) -> Iterator[str]:
-    """Yield the newest turns that there is room for, the first system prompts beside them, and how many are left out."""
-    system = [i for i, turn in enumerate(turns) if turn.role == "system"]
-    others = [i for i, turn in enumerate(turns) if turn.role != "system"]
-    parts: dict[int, str] = {}
-    for places, left in ((system, _SYSTEM_TURNS), (reversed(others), room)):
-        for place in places:
-            part = _part(turns[place].role, turns[place], limit, fence)
-            left -= len(part)
-            if left < 0:
-                break
-            parts[place] = part
-    if len(parts) < len(turns):
-        yield f"⟦{fence} {len(turns) - len(parts)} {what} left out⟧"
-    yield from (part for _, part in sorted(parts.items()))
+    """Yield how many turns are left out, and those kept: the newest, and the first system prompts beside them."""
+    parts = [(place, _part(turn.role, turn, limit, fence)) for place, turn in enumerate(turns)]
+    system = [part for part, turn in zip(parts, turns, strict=True) if turn.role == "system"]
+    others = [part for part, turn in zip(parts, turns, strict=True) if turn.role != "system"]
+    kept = sorted([*_that_fit(system, _SYSTEM_TURNS), *_that_fit(reversed(others), room)])
+    if len(kept) < len(turns):
+        yield f"⟦{fence} {len(turns) - len(kept)} {what} left out⟧"
+    yield from (part for _, part in kept)
+
+
+def _that_fit(parts: Iterable[tuple[int, str]], room: int) -> Iterator[tuple[int, str]]:
+    """Yield the first ones, as long as there is room for them."""
+    for place, part in parts:
+        if len(part) > room:
+            return
+        room -= len(part)
+        yield place, part
 
 
 def _part(role: str, turn: Turn, limit: int, fence: str) -> str:

@@ -140,7 +140,8 @@ class Judge:
 
     def estimate(self, conversations: Iterable[Conversation | str]) -> Estimate:
         """Say what judging conversations would come to, without asking anything."""
-        return self.client.estimate(self._requests(as_conversations(conversations), []), answer_tokens=_ANSWER_TOKENS)
+        requests = self._requests(as_conversations(conversations), deque(maxlen=0))
+        return self.client.estimate(requests, answer_tokens=_ANSWER_TOKENS)
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
         # Requests are read ahead of the replies to them: which conversations had none is remembered until their turn.
@@ -156,9 +157,7 @@ class Judge:
             raise
         yield from (Verdict.unscored("empty_reply") for _ in blanks)
 
-    def _requests(
-        self, conversations: Iterator[Conversation], blanks: deque[bool] | list[bool]
-    ) -> Iterator[ChatRequest]:
+    def _requests(self, conversations: Iterator[Conversation], blanks: deque[bool]) -> Iterator[ChatRequest]:
         for conversation in conversations:
             is_blank = not conversation.reply.strip()
             blanks.append(is_blank)

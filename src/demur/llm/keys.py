@@ -11,8 +11,8 @@ from demur.errors import EndpointError
 __all__ = ["ApiKey"]
 
 _HIDDEN = "[key]"
-# Servers that ask for no key are given a word for one: `none`, `EMPTY`, `not-needed`. Answers say such words, too, and a
-# verdict of `none` must stay one. Keys of providers have 20 characters and more.
+# Servers that ask for no key are given a word for one: `none`, `EMPTY`, `not-needed`. Answers say such words, too, and
+# a verdict of `none` must stay one. Keys of providers are longer.
 _LEAST_SECRET = 16
 # Many servers on one's own machine ask for no key, and the client library insists on sending one.
 _NO_KEY = "no-key"
