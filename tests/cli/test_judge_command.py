@@ -254,7 +254,8 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(demur: Demur, llm_server: Llm
 
 def test_a_dry_run_reads_as_it_counts(demur: Demur, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is counted is let go before all is read: a source of any size fits."""
-    n, n_read, seen = 20, 0, []
+    n, n_read = 20, 0
+    seen: list[int] = []
     items, request = _FromSource.items, JudgePrompt.request
 
     def counted_items(self: _FromSource) -> Iterator[Item]:
