@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: check demo fix install test test-ray
+.PHONY: check demo fix install test test-ray test-slow
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,10 @@ check: install
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+# Apart from `test`: it takes more than ten seconds, and needs the labelled data that may lie beside the checkout.
+test-slow: install
+	$(BIN)/python -m pytest --slow -m slow --numprocesses 0 --quiet
 
 # Apart from `test`: Ray starts half a dozen processes, and gives up on a machine that is busy with other tests.
 test-ray: install

@@ -45,10 +45,10 @@ def test_the_fourteen_labels_split_into_sixteen_without_loss(taxonomy: Taxonomy)
     """Every kind of ours lies under exactly one label of theirs: 12 alone, and 2 labels with 2 kinds each."""
     crosswalk = Crosswalk.load("arxiv_2412_16974_14", taxonomy)
     assert len(crosswalk.labels) == 14
-    assert all(len(crosswalk.labels_for(key)) == 1 for key in taxonomy.keys)
+    assert sorted(key for label in crosswalk.labels for key in crosswalk.categories(label)) == sorted(taxonomy.keys)
     assert sorted(len(crosswalk.categories(label)) for label in crosswalk.labels) == [1] * 12 + [2] * 2
     assert crosswalk.categories("modalities") == {"input_modality", "output_modality"}
-    assert crosswalk.labels_for("regulated_advice") == ("legal_compliance_illegal",)
+    assert "regulated_advice" in crosswalk.categories("legal_compliance_illegal")
     assert all(crosswalk.is_refusal(label) for label in crosswalk.labels)
 
 

@@ -43,6 +43,14 @@ def test_a_make_command_of_the_readme_is_a_target(line: str) -> None:
     assert re.search(rf"^{line.split()[1]}:", makefile, flags=re.MULTILINE)
 
 
+def test_a_make_target_that_the_readme_speaks_of_is_there() -> None:
+    """In its prose, too."""
+    targets = set(re.findall(r"`make ([\w-]+)`", README))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert targets >= {"check", "test", "test-slow", "test-ray"}
+    assert not [name for name in targets if not re.search(rf"^{name}:", makefile, flags=re.MULTILINE)]
+
+
 def test_ci_calls_the_test_command_of_the_readme() -> None:
     """What the README promises is what CI runs."""
     assert "make test" in console_lines()
@@ -56,6 +64,15 @@ def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> No
         printed = capsys.readouterr().out
         for line in re.findall(r"^print\(.*?\)  # (.+)$", block, flags=re.MULTILINE):
             assert line in printed
+
+
+def test_the_readme_of_the_written_rows_names_every_file_of_them() -> None:
+    """The corpus is one entry; a file that is trained on and told of nowhere could be anybody's."""
+    folder = ROOT / "synth"
+    text = (folder / "README.md").read_text(encoding="utf-8").split("## Writing more")[0]
+    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.jsonl"))]
+    assert "**`corpus/*.jsonl`**" in text
+    assert not [name for name in names if not name.startswith("corpus/") and f"**`{name}`**" not in text]
 
 
 def test_every_link_of_the_readme_to_a_file_leads_somewhere() -> None:

@@ -95,6 +95,8 @@ def test_a_further_stub_may_follow_one_that_is_not_filled(tmp_path: Path) -> Non
     ("key", "group", "said"),
     [
         ("dull", "wont", "'dull' is there already"),
+        ("none", "wont", "'none' is reserved"),
+        ("unnamed", "wont", "'unnamed' is reserved"),
         ("Too Dull", "wont", "'Too Dull' is not in snake case"),
         ("vain", "cant", "'cant' is no group; the groups are 'wont'"),
     ],

@@ -229,6 +229,22 @@ def test_a_key_that_stands_twice_is_located_by_line(tmp_path: Path) -> None:
     assert "mine.yaml:3: invalid YAML: key 'name' stands twice in one mapping" in message
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("version: 2024-02-30", ":1: invalid YAML: '2024-02-30' cannot be read (day is out of range for month)"),
+        ("version: !!int x", ":1: invalid YAML: 'x' cannot be read"),
+        ("version: !!timestamp x", ":1: invalid YAML: 'x' cannot be read"),
+        ("version: !!bool x", ":1: invalid YAML: 'x' cannot be read"),
+        ("groups: &all [*all]", ":1: invalid YAML: found unconstructable recursive node"),
+        ("version: " + "[" * 3000 + "]" * 3000, ": lists and mappings are nested too deep"),
+    ],
+)
+def test_a_value_that_yaml_cannot_build_is_located(tmp_path: Path, line: str, said: str) -> None:
+    """A day that there is not, a value that is not of its tag, an anchor within itself, a list without a bottom."""
+    assert said in failure(tmp_path, f"{line}\n")
+
+
 def test_an_empty_file_is_no_taxonomy(tmp_path: Path) -> None:
     """Nothing at all is said to be nothing at all."""
     assert "mine.yaml: the document: met None" in failure(tmp_path, "")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demur.errors import SourceError
 from demur.studies.audit import audit as run_audit
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     import pandas as pd
 
     from demur.conversation import Conversation
-    from demur.data.annotated import AnnotatedRows, AnnotatorKind
-    from demur.data.label_fields import Texts
+    from demur.data.annotated import AnnotatorKind
     from demur.data.shapes import Turns
     from demur.data.sources import Source
     from demur.stats.conformal import Coverage
@@ -35,10 +32,10 @@ __all__ = ["agree", "audit", "benchmark"]
 
 
 def agree(  # noqa: PLR0913  # each is one option of the command line
-    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]] | pd.DataFrame,
     *,
     taxonomy: Taxonomy | None = None,
-    texts: Iterable[Path | str] | None = None,
+    texts: Path | str | Iterable[Path | str] | None = None,
     split: str | None = None,
     resamples: int = 1000,
     seed: int = 0,
@@ -47,6 +44,7 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     crosswalk: Path | str | None = None,
     annotator_kind: AnnotatorKind = "human",
     html: Path | str | None = None,
+    overwrite: bool = False,
 ) -> Agreement:
     """Measure how far annotators, people or language models, agree on refusals and their kinds.
 
@@ -59,10 +57,10 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     0.4
 
     Args:
-        source: One or more JSONL files, or rows as they stand in one: `annotations` is a list of objects with
-            `annotator`, `kind` (`human` or `llm`), `verdict`, `labels` and, if you like, `sure`.
+        source: One or more JSONL files, or rows as they stand in one, or a pandas frame of them: `annotations` is a
+            list of objects with `annotator`, `kind` (`human` or `llm`), `verdict`, `labels` and, if you like, `sure`.
         taxonomy: Names the kinds; None for the shipped one.
-        texts: JSONL files, or folders of some, that hold the messages, by id, of rows without.
+        texts: One or more JSONL files, or folders of some, that hold the messages, by id, of rows without.
         split: Only rows of this split and those without one; None for all.
         resamples: Draws of replies behind each interval.
         seed: Of those draws.
@@ -73,19 +71,27 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
             and so are `split` and `texts` beside it.
         annotator_kind: Who gave such labels, `human` or `llm`.
         html: Where to write a page with heat maps; None for nowhere.
+        overwrite: Replace what is there already.
 
     Raises:
         SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split`,
             `texts` or a second source stand beside a crosswalk.
-        OutputError: The page cannot be written.
-        TypeError: What is given is neither files nor rows.
+        OutputError: The page cannot be written, or something is there already.
+        TypeError: What is given is neither files nor rows, or the texts are no files.
+        ValueError: There is no such number of draws or replies, no such seed or kind of annotator.
     """
+    from demur.studies.annotated_source import read_annotated_source
     from demur.studies.annotation import agree as run_agree
     from demur.taxonomy import Taxonomy
 
+    if html is not None:
+        from demur.studies.writing import require_room
+
+        require_room([Path(html)], overwrite=overwrite)
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
-    foreign = None if crosswalk is None else (crosswalk, annotator_kind)
-    rows, _ = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
+    rows, _ = read_annotated_source(
+        source, kinds, split=split, texts=texts, strict=strict, crosswalk=crosswalk, annotator_kind=annotator_kind
+    )
     found = run_agree(rows, kinds, resamples=resamples, seed=seed, discuss=discuss)
     if html is not None:
         from demur.report.agreement_html import write_agreement
@@ -186,11 +192,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
 
 
 def benchmark(  # noqa: PLR0913  # each is one option of the command line
-    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
+    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]] | pd.DataFrame,
     labelers: Iterable[Labeler | str] = ("demur", "keywords", "annotators"),
     *,
     taxonomy: Taxonomy | None = None,
-    texts: Iterable[Path | str] | None = None,
+    texts: Path | str | Iterable[Path | str] | None = None,
     split: str | None = None,
     panel: AnnotatorKind | None = None,
     reference: str | None = None,
@@ -221,12 +227,13 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     1.0
 
     Args:
-        source: One or more JSONL files, or rows as they stand in one: `messages`, and `annotations` as for `agree`.
+        source: One or more JSONL files, or rows as they stand in one, or a pandas frame of them: `messages`, and
+            `annotations` as for `agree`.
         labelers: Labelers, or names: `demur` for the shipped classifier, `keywords`, `annotators` for everybody who
             annotated the rows, each against the consensus of the others, `recorded:FILE` for everybody in another file
             of annotations, and `judge:MODEL` for a language model at OpenAI (`demur.Judge.at` opens one elsewhere).
         taxonomy: Names the kinds; None for the shipped one.
-        texts: JSONL files, or folders of some, that hold the messages, by id, of rows without.
+        texts: One or more JSONL files, or folders of some, that hold the messages, by id, of rows without.
         split: Only rows of this split and those without one; None for all.
         panel: Whose majority is the consensus, `human` or `llm`; None for people where there are any.
         reference: Name of the labeler that all others are compared with; None for the first one.
@@ -247,10 +254,13 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         EndpointError: A judge cannot be asked.
         OutputError: The folder cannot be written, or holds a leaderboard already.
         LabelerError: There is no such labeler, or two have one name.
-        TypeError: What is given is neither files nor rows, or one of the labelers neither a labeler nor a name.
-        ValueError: A labeler decides under another policy than `standard`.
+        TypeError: What is given is neither files nor rows, the texts are no files, or one of the labelers is neither a
+            labeler nor a name.
+        ValueError: A labeler decides under another policy than `standard`; there is no such number of draws, seed,
+            price or kind of annotator.
     """
     from demur.labelers.opening import Opener, parse_labelers, require_labeler
+    from demur.studies.annotated_source import read_annotated_source
     from demur.studies.benchmark import benchmark as run_benchmark
     from demur.taxonomy import Taxonomy
 
@@ -259,8 +269,9 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
 
         require_board(Path(out), overwrite=overwrite)
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
-    foreign = None if crosswalk is None else (crosswalk, annotator_kind)
-    rows, by_id = _annotated(source, kinds, split=split, texts=texts, strict=strict, foreign=foreign)
+    rows, by_id = read_annotated_source(
+        source, kinds, split=split, texts=texts, strict=strict, crosswalk=crosswalk, annotator_kind=annotator_kind
+    )
     opener = Opener(kinds, rows.rows, by_id, lambda: _analyzer(kinds), lambda model: _judge(model, kinds))
     opened: list[Labeler] = []
     for given in [labelers] if isinstance(labelers, str) else labelers:
@@ -304,79 +315,3 @@ def _judge(model: str, taxonomy: Taxonomy) -> Labeler:
     # Without a key, nothing is begun.
     judge.client.endpoint.key()
     return judge
-
-
-def _annotated(
-    source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]],
-    taxonomy: Taxonomy,
-    *,
-    split: str | None,
-    texts: Iterable[Path | str] | None,
-    strict: bool,
-    foreign: tuple[Path | str, AnnotatorKind] | None,
-) -> tuple[AnnotatedRows, Texts]:
-    """Read what is annotated, and the messages by id that are known, its own among them.
-
-    `foreign` is a crosswalk, and who gave the labels that it maps; None where the labels are ours.
-    """
-    from demur.crosswalk import Crosswalk
-    from demur.data.annotated import read_annotated, take_annotated
-    from demur.data.foreign import read_foreign
-    from demur.data.labelled import labelled_files, read_texts
-
-    of_texts = [] if texts is None else list(texts)
-    items = _items(source)
-    if foreign is not None:
-        if not items or not all(isinstance(item, str | Path) for item in items):
-            met = ", ".join(sorted({type(item).__name__ for item in items}))
-            message = f"a crosswalk maps the labels of a named source, such as hf://owner/name; met {met or 'none'}"
-            raise TypeError(message)
-        if len(items) > 1:
-            message = (
-                f"{len(items)} sources ({', '.join(map(str, items))}) beside a crosswalk, which maps the columns of "
-                "one data set; give them one after the other, or put their rows into one file"
-            )
-            raise SourceError(message)
-        _require_whole(split, of_texts)
-        walk = Crosswalk.load(foreign[0], taxonomy)
-        rows = read_foreign(str(items[0]), walk, kind=foreign[1], strict=strict)
-        return rows, rows.texts
-    by_id = read_texts([file for one in of_texts for file in labelled_files(Path(one))])
-    if items and all(isinstance(item, str | Path) for item in items):
-        paths = [Path(item) for item in items]
-        rows = read_annotated(paths, taxonomy, split=split, texts=by_id, strict=strict)
-    elif all(isinstance(item, Mapping) for item in items):
-        rows = take_annotated(items, taxonomy, split=split, texts=by_id, strict=strict)
-    else:
-        raise _no_rows(items)
-    return rows, {**by_id, **rows.texts}
-
-
-def _items(source: object) -> list[Any]:
-    """Return files or rows one by one."""
-    if isinstance(source, str | Path | Mapping):
-        return [source]
-    if not isinstance(source, Iterable):
-        raise _no_rows([source])
-    return list(source)
-
-
-def _no_rows(items: Sequence[object]) -> TypeError:
-    met = ", ".join(sorted({type(item).__name__ for item in items}))
-    return TypeError(f"Demur measures what stands in files or in rows with `annotations`; met {met}")
-
-
-def _require_whole(split: str | None, texts: Sequence[Path | str]) -> None:
-    """Refuse to choose rows or look up texts in a data set that has neither our splits nor our ids."""
-    if split is not None:
-        message = (
-            f"split {split!r} beside a crosswalk, which maps a data set whole; leave it out, or name a split of a data "
-            "set on the hub in the source, as in hf://owner/name/train"
-        )
-        raise SourceError(message)
-    if texts:
-        message = (
-            f"texts {', '.join(map(str, texts))!r} beside a crosswalk, whose data set has its texts in its own columns "
-            "and no ids to look others up by; leave them out"
-        )
-        raise SourceError(message)

@@ -102,10 +102,6 @@ class Crosswalk:
         verdict = self.verdict(label)
         return None if verdict is None else verdict != "none"
 
-    def labels_for(self, category: str) -> tuple[str, ...]:
-        """Name the labels that a kind may fall under: exactly one where our kinds refine theirs."""
-        return tuple(label for label, target in self.labels.items() if category in target.categories)
-
     def _target(self, label: str | int) -> Target:
         """Find what a label means; columns of bits arrive as numbers and booleans, and are spelled as Python does."""
         if (target := self.labels.get(str(label))) is None:

@@ -46,8 +46,20 @@ PLACEHOLDER = "<fill in:"
 _SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+# What PyYAML lets through where a scalar is not of the form that it looks like, or of its tag: 30 February, `!!int x`.
+_NO_VALUE = (ArithmeticError, AttributeError, LookupError, ValueError)
+
+
 class _StrictLoader(_SafeLoader):  # type: ignore[misc, valid-type]  # a class that is chosen at import
-    """Read as `yaml.safe_load` does, but refuse a key that stands twice in one mapping."""
+    """Read as `yaml.safe_load` does, but refuse a key that stands twice in one mapping, and a node within itself."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, ARG002  # PyYAML's own
+        """Build a value whole: only then does PyYAML see that an anchor holds itself."""
+        try:
+            return super().construct_object(node, deep=True)
+        except _NO_VALUE as fault:
+            problem = f"{reprlib.repr(node.value)} cannot be read ({fault}); put a text in quotation marks"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from fault
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Check the keys before PyYAML lets the last of two equal ones win."""
@@ -75,8 +87,8 @@ def read_document(path: Path, *, error: type[DemurError] = TaxonomyError) -> obj
         error: What is raised on a fault: the error of what the file should hold.
 
     Raises:
-        DemurError: Of the kind given: the file cannot be read, is no valid UTF-8 or YAML, or repeats a key; the message
-            names the line.
+        DemurError: Of the kind given: the file cannot be read, is no valid UTF-8 or YAML, repeats a key, or holds
+            itself by an anchor; the message names the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -95,6 +107,9 @@ def read_document(path: Path, *, error: type[DemurError] = TaxonomyError) -> obj
         raise error(message) from fault
     except yaml.YAMLError as fault:
         message = f"{path}: invalid YAML: {fault}"
+        raise error(message) from fault
+    except RecursionError as fault:
+        message = f"{path}: lists and mappings are nested too deep to be read; a document has a few levels"
         raise error(message) from fault
 
 

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from demur.documents import PLACEHOLDER, Key, listed, read_document, shipped_folder
 from demur.errors import OutputError, TaxonomyError
+from demur.taxonomy import RESERVED_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +52,7 @@ def new_category(path: Path, key: str, *, group: str, name: str | None = None) -
         name: Its name; the key in words where none is given.
 
     Raises:
-        TaxonomyError: The file is missing or damaged, or the key is taken or no key, or there is no such group.
+        TaxonomyError: The file is missing or damaged, the key is taken, reserved or no key, or there is no such group.
         OutputError: The file cannot be written.
     """
     document = read_document(path)
@@ -80,6 +81,9 @@ def _require_new(key: str, taken: Sequence[str], path: Path) -> None:
     except ValidationError as error:
         message = f"{key!r} is not in snake case; right would be a key such as 'missing_context'"
         raise TaxonomyError(message) from error
+    if key in RESERVED_KEYS:
+        message = f"key {key!r} is reserved for what has no kind; use another"
+        raise TaxonomyError(message)
     if key in taken:
         message = f"{path}: category {key!r} is there already; give a key of its own, or fill the stub that there is"
         raise TaxonomyError(message)

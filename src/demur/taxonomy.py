@@ -31,6 +31,9 @@ __all__ = [
 
 # What a boundary or counter-example points to where the neighbour is no refusal at all; never a category key.
 NO_KIND = "none"
+# See `stats.composition.UNNAMED`: a group may not go by it either.
+_NO_NAME = "unnamed"
+RESERVED_KEYS = (NO_KIND, _NO_NAME)
 
 
 @dataclass(frozen=True, slots=True, config=CLOSED)
@@ -214,7 +217,7 @@ def _contradictions(taxonomy: Taxonomy) -> Iterator[str]:
     groups = [group.key for group in taxonomy.groups]
     yield from _repeated("groups: key", groups)
     yield from _repeated("categories: key", taxonomy.keys)
-    kept = {NO_KIND: taxonomy.keys, "unnamed": (*groups, *taxonomy.keys)}  # see `stats.composition.UNNAMED`
+    kept = {NO_KIND: taxonomy.keys, _NO_NAME: (*groups, *taxonomy.keys)}
     yield from (f"key {key!r} is reserved for what has no kind; use another" for key, at in kept.items() if key in at)
     empty = sorted(set(groups) - {category.group for category in taxonomy})
     yield from (f"groups: {group!r} has no category; give it one, or leave it out" for group in empty)

@@ -49,6 +49,11 @@ def test_agree_prints_json_and_markdown(demur: Demur, annotated: Path, tmp_path:
     assert (stored["replies"], stored["unread"]) == (6, {"unreadable_row": 1})
     assert str(page) in errors
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    code, printed, errors = demur("agree", annotated, "--resamples", "20", "--html", page)
+    assert (code, printed) == (1, "")
+    assert "there already; replace it with --overwrite" in errors
+    code, _, errors = demur("agree", annotated, "--resamples", "20", "--html", page, "--overwrite")
+    assert code == 0, errors
     code, printed, _ = demur("agree", annotated, "--markdown", "--resamples", "20")
     assert code == 0
     assert "### Overall" in printed

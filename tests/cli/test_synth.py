@@ -81,6 +81,27 @@ def test_a_file_and_its_folder_may_both_be_given(demur: Demur, labelled_file: Pa
     assert "compared with 64 rows to be avoided and 64 of the corpus" in printed
 
 
+def test_texts_that_lie_elsewhere_are_found_by_id(demur: Demur, labelled_file: Path, tmp_path: Path) -> None:
+    """In a folder of them, for a corpus and for the file; without them the row is named. No text is written out."""
+    rows = read(labelled_file)
+    folder, corpus, kept = tmp_path / "texts", tmp_path / "corpus.jsonl", tmp_path / "kept.jsonl"
+    folder.mkdir()
+    named = [{**row, "id": f"r-{i}"} for i, row in enumerate(rows)]
+    (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named), encoding="utf-8")
+    bare = [{"id": row["id"], "verdict": "none"} for row in named]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in bare[1:]), encoding="utf-8")
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in bare[:2]), encoding="utf-8")
+    words = ("synth", "check", file, "--corpus", corpus, "--out", kept, "--threshold", 1)
+    code, _, errors = demur(*words)
+    assert code == 1
+    assert "corpus.jsonl:1: no messages" in errors
+    code, printed, errors = demur(*words, "--texts", folder)
+    assert code == 0, errors
+    assert f"{file}:2 (r-1): exact_duplicate: exchange as in {corpus}:1 (r-1)" in printed
+    assert read(kept) == bare[:1]
+
+
 @pytest.mark.parametrize("option", ["--avoid", "--corpus"])
 @pytest.mark.parametrize("name", ["kept.jsonl", "kept.dropped.jsonl"])
 def test_what_is_compared_with_is_never_written_to(

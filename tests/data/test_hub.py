@@ -117,8 +117,10 @@ class TestHub:
             ("hf://owner/name:en", ("owner/name", "en", None)),
             ("hf://owner/name:en/test", ("owner/name", "en", "test")),
             ("hf://squad", ("squad", None, None)),
+            ("hf://C:\\data", ("C:\\data", None, None)),
+            ("hf:///C:/data:en/test", ("C:/data", "en", "test")),
         ],
-        ids=["name", "split", "configuration", "both", "no owner"],
+        ids=["name", "split", "configuration", "both", "no owner", "drive", "drive and both"],
     )
     def test_a_name_is_taken_apart(self, spec: str, parsed: tuple[str, str | None, str | None]) -> None:
         """`hf://owner/name[:config][/split]`."""

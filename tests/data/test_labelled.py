@@ -171,6 +171,16 @@ def test_texts_that_lie_elsewhere_are_found_by_id(tmp_path: Path, taxonomy: Taxo
     assert (labelled.is_drawn_hard, labelled.family) == (True, "f")
 
 
+def test_texts_are_read_of_a_folder(tmp_path: Path) -> None:
+    """All files below it; a folder without one is an error."""
+    (tmp_path / "texts" / "more").mkdir(parents=True)
+    with pytest.raises(SourceError, match=r"no \.jsonl file below"):
+        read_texts([tmp_path / "texts"])
+    write(tmp_path / "texts" / "a.jsonl", {"id": "a", "messages": MESSAGES})
+    write(tmp_path / "texts" / "more" / "b.jsonl", {"id": "b", "messages": MESSAGES})
+    assert read_texts([tmp_path / "texts"]).keys() == {"a", "b"}
+
+
 def test_a_text_that_is_nowhere_is_an_error_with_its_place(tmp_path: Path, taxonomy: Taxonomy) -> None:
     """The error says which row has no messages, and what to give."""
     labels = write(tmp_path / "labels.jsonl", {"id": "r-9", "verdict": "none"})

@@ -87,10 +87,23 @@ class TestMessages:
             ([{"type": "tool_use", "name": "f", "input": {"a": 1}}], '[tool call: f({"a": 1})]'),
             ({"type": "text", "text": "a"}, "a"),
             (["a", None, {"type": "text", "text": None}, {"type": "output_text"}], "a"),
+            ([{"type": None, "text": None}, {"text": 3}], "3"),
             ([], ""),
             (12, "12"),
         ],
-        ids=["texts", "image", "audio", "output", "refusal", "tool use", "one part", "nulls", "no part", "number"],
+        ids=[
+            "texts",
+            "image",
+            "audio",
+            "output",
+            "refusal",
+            "tool use",
+            "one part",
+            "nulls",
+            "no type",
+            "no part",
+            "number",
+        ],
     )
     def test_content_may_be_parts(self, content: object, text: str) -> None:
         """What is no text is named in brackets, so that "I cannot see the image" has its image."""
@@ -153,6 +166,20 @@ class TestMessages:
         fields: Fields = {"messages": [{"role": "user", "parts": [{"text": "Hi?"}]}, ASSISTANT]}
         with pytest.raises(RowError, match=r"a message has role, parts, and no content; give \{role, content\}"):
             turns_of(fields)
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ({"content_type": "text", "parts": ["No."]}, "a part of content has content_type, parts, and neither type"),
+            ([{"type": "text", "text": {"value": "No."}}], "the text of a part is dict .*; give a text"),
+            ([["No."]], "a part of content is list .*; give a text"),
+        ],
+        ids=["unknown keys", "text in an object", "list"],
+    )
+    def test_a_content_of_unknown_form_breaks_the_row(self, content: object, message: str) -> None:
+        """As the key of a message does; `[None]` was judged as a reply."""
+        with pytest.raises(RowError, match=message):
+            turns_of({"messages": [USER, {"role": "assistant", "content": content}]})
 
     @pytest.mark.parametrize("column", ["messages", "conversations", "chosen"])
     def test_a_damaged_list_of_python_breaks_the_row(self, column: str) -> None:

@@ -247,6 +247,66 @@ def test_rows_in_memory_are_read_as_those_of_a_file(
     assert tuple((turn.role, turn.content) for turn in last.turns) == turns
 
 
+MERGED: Mapping[str, tuple[Fields, Fields]] = {
+    "pairs, then messages": (
+        {"prompt": "Hi?", "response": "Yes.", "messages": None},
+        {"prompt": None, "response": None, "messages": CHAT},
+    ),
+    "messages, then pairs": ({"messages": [*CHAT[:1], {**CHAT[1], "content": "Yes."}]}, {**PAIR, "messages": []}),
+    "messages, then an open chat": (
+        {"messages": [*CHAT[:1], {**CHAT[1], "content": "Yes."}]},
+        {"messages": CHAT[:1], "response": "No."},
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), MERGED.values(), ids=MERGED)
+def test_merged_tables_are_read_in_either_order(tmp_path: Path, first: Fields, second: Fields) -> None:
+    """Each row has the columns of the other kind, with nothing in them; rows in memory are read alike."""
+    for rows, replies in (([first, second], ["Yes.", "No."]), ([second, first], ["No.", "Yes."])):
+        write(tmp_path / "a.jsonl", *rows)
+        assert outline(read_conversations(open_source(str(tmp_path)))) == list(enumerate(replies))
+        reader = RowReader(None, {}, "last", None)
+        read = [item for position, row in enumerate(rows) for item in reader.read(position, row)]
+        assert outline(read) == list(enumerate(replies))
+
+
+def test_a_text_beside_a_reply_that_is_not_there_is_no_reply(tmp_path: Path) -> None:
+    """It may be a title; and of a layout that was named, no other is tried."""
+    write(tmp_path / "a.jsonl", {"messages": CHAT}, {"messages": [], "text": "A greeting"}, {"messages": [], **PAIR})
+    items = read_conversations(open_source(str(tmp_path)))
+    assert outline(items) == [(0, "No."), (1, "no_assistant_turn"), (2, "No.")]
+    items = read_conversations(open_source(str(tmp_path)), layout="openai")
+    assert outline(items) == [(0, "No."), (1, "no_assistant_turn"), (2, "no_assistant_turn")]
+
+
+def test_a_null_reply_costs_itself_and_no_other(tmp_path: Path) -> None:
+    """It keeps its side and its turn; rows in memory are read alike."""
+    gap = [*CHAT, {"role": "assistant", "content": None}, {"role": "tool", "content": "x"}, CHAT[1]]
+    rows: list[Fields] = [
+        {"messages": gap},
+        {"prompt": "Hi?", "chosen": "No.", "rejected": None},
+        {"chosen": CHAT[:1], "rejected": CHAT},
+    ]
+    write(tmp_path / "a.jsonl", *rows)
+    expected = [
+        ("No.", None, 0),
+        ("null_content", None, 1),
+        ("No.", None, 2),
+        ("No.", "chosen", 0),
+        ("null_content", "rejected", 0),
+        ("no_assistant_turn", "chosen", 0),
+        ("No.", "rejected", 0),
+    ]
+    reader = RowReader(None, {}, "all", None)
+    for items in (
+        list(read_conversations(open_source(str(tmp_path)), turns="all")),
+        [item for position, row in enumerate(rows) for item in reader.read(position, row)],
+    ):
+        assert [what for _, what in outline(items)] == [what for what, _, _ in expected]
+        assert [(item.side, item.turn) for item in items] == [(side, turn) for _, side, turn in expected]
+
+
 def test_a_side_that_is_null_in_the_first_row_is_read_in_the_second(tmp_path: Path) -> None:
     """Null names no side, and hides none."""
     write(tmp_path / "a.jsonl", {**PAIR, "side": None}, {**PAIR, "side": "chosen"})

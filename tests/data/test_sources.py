@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from demur.data import files, tables
 from demur.data.formats import Opened, json_document
 from demur.data.sources import BrokenRow, Row, open_source
 from demur.errors import SourceError
+from demur.studies.folder import AuditFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -116,6 +118,18 @@ class TestKinds:
         (tmp_path / "A.JSONL").write_bytes(jsonl(ROWS))
         assert fields_of(tmp_path / "A.JSONL") == ROWS
 
+    @pytest.mark.parametrize(
+        "above", [b"\n", b" \r\n\n", b",\n", b";;\n"], ids=["blank", "several", "commas", "semicolons"]
+    )
+    def test_blank_lines_above_a_header_are_no_header(self, tmp_path: Path, above: bytes) -> None:
+        """Programs leave them; lines are still counted from the beginning of the file."""
+        (tmp_path / "a.csv").write_bytes(above + delimited(ROWS, ",") + b"a,b,c\n")
+        *rows, odd = open_source(str(tmp_path / "a.csv")).rows()
+        assert [row.fields for row in rows if isinstance(row, Row)] == ROWS
+        assert isinstance(odd, BrokenRow)
+        # The header, the rows, of which one has two lines, and the odd line itself.
+        assert odd.line == above.count(b"\n") + 6
+
     def test_joined_gzip_files_are_read_to_the_end(self, tmp_path: Path) -> None:
         """`cat a.gz b.gz` is a gzip file of two members."""
         (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(jsonl(ROWS[:1])) + gzip.compress(jsonl(ROWS[1:])))
@@ -126,6 +140,36 @@ class TestKinds:
         row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
         (tmp_path / "a.json").write_text(json.dumps(row, indent=1))
         assert fields_of(tmp_path / "a.json") == [row]
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"prompt": "a", "response": "b", "annotations": [{"text": "bad", "score": 1}]},
+            {"question": "a", "answer": "b", "contexts": [{"title": "c", "text": "d"}], "votes": [{"by": "e"}]},
+            {
+                "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+                "tools": [{"x": 1}],
+            },
+            {"chosen": "a", "rejected": None, "raters": [{"id": 1}]},
+        ],
+        ids=["annotations", "passages", "tools", "pair"],
+    )
+    def test_one_conversation_in_a_json_file_is_the_row_whatever_lists_lie_beside_it(
+        self, tmp_path: Path, row: dict[str, object]
+    ) -> None:
+        """They are no tables, though each is a list of objects."""
+        (tmp_path / "a.json").write_text(json.dumps(row, indent=1))
+        assert fields_of(tmp_path / "a.json") == [row]
+
+    @pytest.mark.parametrize(
+        "said", [{}, {"messages": [], "errors": []}, {"response": None}], ids=["nothing", "empty", "null"]
+    )
+    def test_a_table_in_an_object_that_says_nothing_itself_is_read(
+        self, tmp_path: Path, said: dict[str, object]
+    ) -> None:
+        """Services wrap their rows so."""
+        (tmp_path / "a.json").write_text(json.dumps({**said, "result": ROWS}))
+        assert fields_of(tmp_path / "a.json") == ROWS
 
     @pytest.mark.parametrize("keys", [("role", "content"), ("from", "value")], ids="-".join)
     def test_one_chat_as_a_whole_json_file_is_one_row(self, tmp_path: Path, keys: tuple[str, str]) -> None:
@@ -217,6 +261,55 @@ class TestPlaces:
         (shards.parent / "manifest.json").write_text('{"source": {}, "model": {}, "options": {}, "demur": "1"}')
         assert fields_of(tmp_path) == fields_of(tmp_path / "[as]*") == ROWS
         assert open_source(str(tmp_path)).fingerprint() == before
+
+    def test_the_results_of_an_audit_are_no_data_wherever_they_are_met(self, tmp_path: Path) -> None:
+        """By a pattern, and in the folder itself, whose other files are read; one that is named is meant."""
+        out = tmp_path / "audit"
+        (out / "shards").mkdir(parents=True)
+        for name in ("composition.json", "tally.json", "spending.json", "shards/part-000000.json"):
+            (out / name).write_text('{"text": "No."}')
+        for name in ("verdicts.parquet", "shards/part-000000.parquet"):
+            (out / name).write_bytes(parquet([{"text": "No."}]))
+        (out / "manifest.json").write_text('{"source": {}, "model": {}, "options": {}}')
+        with pytest.raises(SourceError, match=r"no file to read in the folder .* but those of an audit; put"):
+            open_source(str(out))
+        with pytest.raises(SourceError, match=r"no match of .* is data that can be read"):
+            open_source(str(out / "**" / "*.parquet"))
+        (out / "a.jsonl").write_bytes(jsonl(ROWS))
+        assert fields_of(out) == fields_of(tmp_path / "**" / "*.*") == ROWS
+        assert fields_of(out / "verdicts.parquet") == [{"text": "No."}]
+
+    def test_the_results_of_an_audit_are_known_by_name(self, tmp_path: Path) -> None:
+        """All that it writes and that could be read as data."""
+        written = {path.name for path in AuditFolder(tmp_path)._files() if files.is_supported(path)}
+        assert written == files._AUDIT_FILES
+
+    @pytest.mark.parametrize("spec", [".", "*"], ids=["folder", "pattern"])
+    def test_what_is_left_out_of_a_folder_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, spec: str
+    ) -> None:
+        """A file that is packed in a way that is not read; a picture or a text was never data."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS))
+        for name in ("b.jsonl.bz2", "c.csv.XZ", "d.md", "e.tar.xz"):
+            (tmp_path / name).write_bytes(b"x")
+        assert fields_of(spec) == ROWS
+        assert sorted(record.getMessage().partition(":")[0] for record in caplog.records) == [
+            "b.jsonl.bz2 is left out",
+            "c.csv.XZ is left out",
+        ]
+
+    def test_a_folder_that_is_a_link_is_left_out_with_a_warning(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It may lead back to where it lies; as a source of its own it is read."""
+        for folder in ("real", "data"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "a.jsonl").write_bytes(jsonl(ROWS))
+        (tmp_path / "data" / "link").symlink_to(tmp_path / "real", target_is_directory=True)
+        assert fields_of(tmp_path / "data") == ROWS
+        assert f"{tmp_path}/data/link is a link to a folder and is left out" in caplog.text
+        assert fields_of(tmp_path / "data" / "link") == ROWS
 
     @pytest.mark.parametrize("manifest", ['{"source": "x"}', "[]", "{", "\xff"], ids=["other", "list", "cut", "latin"])
     def test_a_manifest_of_another_tool_hides_nothing(self, tmp_path: Path, manifest: str) -> None:
@@ -320,11 +413,25 @@ class TestBrokenRows:
         with pytest.raises(SourceError, match=message):
             raise row.error
 
-    def test_a_quote_that_is_never_closed_is_said(self, tmp_path: Path) -> None:
-        """Else it would swallow the rest of the file without a word."""
-        (tmp_path / "a.csv").write_bytes(b'prompt,response\na,b\nc,"d\ne,f\n')
+    def test_a_quote_that_is_never_closed_is_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """Else it would swallow the rest of the file without a word: how much it took in is said."""
+        (tmp_path / "a.csv").write_bytes(b'prompt,response\na,b\nc,"d\ne,f\ng,h\n')
         (row,) = broken(tmp_path / "a.csv")
         assert row.error.where == f"{tmp_path}/a.csv:3"
+        assert str(row.error).endswith("one that is open took in the lines up to 5")
+        assert "took in further lines, which are not counted as rows: 2 of them" in caplog.text
+
+    def test_a_quote_that_is_never_closed_takes_in_no_more_than_a_cell_may_hold(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Memory stays flat, and the rows after it are read."""
+        monkeypatch.setattr(tables, "_LARGEST_CELL", 20)
+        (tmp_path / "a.csv").write_bytes(b'prompt,response\nc,"d\n' + b"eeee,ffff\n" * 4)
+        first, *rows = open_source(str(tmp_path / "a.csv")).rows()
+        assert isinstance(first, BrokenRow)
+        # After `d` and its end of line, the first line has 10 characters, and the second makes them more than 20.
+        assert str(first.error).endswith("took in the lines up to 4")
+        assert [row.fields for row in rows if isinstance(row, Row)] == [{"prompt": "eeee", "response": "ffff"}] * 2
 
     @pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("zst", zstd)])
     @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -368,6 +475,12 @@ class TestBrokenRows:
         pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
         rows = list(open_source(str(tmp_path / "a.parquet")).rows())
         assert [type(row) for row in rows] == [Row, BrokenRow, Row]
+
+    def test_a_time_zone_that_python_has_not_costs_nothing(self, tmp_path: Path) -> None:
+        """No column of times is a reply."""
+        times = pa.array([0], pa.timestamp("us", "Nowhere/At_All"))
+        pq.write_table(pa.table({"text": ["a"], "at": times}), tmp_path / "a.parquet")
+        assert [fields["text"] for fields in fields_of(tmp_path / "a.parquet")] == ["a"]
 
     @pytest.mark.parametrize(
         ("kind", "late"), [(pa.timestamp("us"), 2**62), (pa.timestamp("ms"), 2**50), (pa.date32(), 10**7)], ids=str
@@ -433,6 +546,11 @@ class TestErrors:
             ("a.json", b'["\xff"]', "not UTF-8 .byte 0xff at 2."),
             ("a.json", b"3", "holds 3; give an array"),
             ("a.json", b'{"train": [{"a": 1}], "test": [{"a": 2}]}', "several lists of objects .train, test."),
+            (
+                "a.json",
+                b'{"text": "a", "votes": [{"by": 1}]}',
+                "a text under 'text' and a list of objects under 'votes'",
+            ),
             ("a.csv", b"\x00\x01\x02,\x03\n1,2\n", "the header holds a NUL byte"),
             ("a.csv", b"caf\xe9,b\n1,2\n", "the header holds bytes that are not UTF-8"),
             ("a.csv", b'"a"b,c\n', "the header is not a row of cells"),

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import demur
 from demur.data.annotated import take_annotated
-from demur.errors import SourceError
+from demur.errors import OutputError, SourceError
 from demur.studies.annotation import agree
 from demur.taxonomy import Taxonomy
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from demur.studies.agreement import Agreement
 
 TAXONOMY = Taxonomy.load()
-UNSURE = Path(__file__).parents[2] / "synth" / "readings" / "unsure.jsonl"
+READINGS = Path(__file__).parents[2] / "synth" / "readings"
 PEOPLE, MODELS = (("ada", "human"), ("bo", "human")), (("m_1", "llm"), ("m_2", "llm"), ("m_3", "llm"))
 
 
@@ -268,11 +269,12 @@ def test_a_figure_that_is_not_there_is_said_to_be_missing() -> None:
         studied(*TWO).figure("gate", "pi")
 
 
-def test_the_readings_of_unsure_replies_agree_as_their_readme_says() -> None:
-    """97.3 % on refusal or not, 96.4 % on the main kind of those that both call refusals."""
-    found = demur.agree(UNSURE, resamples=2)
-    assert f"{found.figure('gate', 'agreement').estimate.value:.1%}" == "97.3%"
-    assert f"{found.figure('kind', 'agreement').estimate.value:.1%}" == "96.4%"
+@pytest.mark.parametrize(("name", "bit", "kind"), [("unsure", "97.3%", "96.4%"), ("unsure_2", "97.1%", "94.9%")])
+def test_the_readings_of_unsure_replies_agree_as_their_readme_says(name: str, bit: str, kind: str) -> None:
+    """On refusal or not, and on the main kind of those that both call refusals."""
+    found = demur.agree(READINGS / f"{name}.jsonl", resamples=2)
+    assert f"{found.figure('gate', 'agreement').estimate.value:.1%}" == bit
+    assert f"{found.figure('kind', 'agreement').estimate.value:.1%}" == kind
     assert found.requests is None
     assert found.disputed[0].reply is None
 
@@ -319,3 +321,65 @@ def test_files_rows_and_nothing_else_can_be_measured(tmp_path: Path) -> None:
         demur.agree(5)  # type: ignore[arg-type]
     with pytest.raises(SourceError, match="items: no row of split 'foo' with annotations; there are rows of 'dev'"):
         demur.agree([{**given, "split": "dev"}], split="foo")
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_texts_are_one_path_or_several(tmp_path: Path, is_list: bool) -> None:
+    """A file or a folder, as a text or a path; one text is no list of letters, of which `/` is a folder."""
+    given = row("1", "full", "none")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(json.dumps({"id": "1", "messages": given.pop("messages")}), encoding="utf-8")
+    for texts in (folder, str(folder), folder / "a.jsonl", str(folder / "a.jsonl")):
+        found = demur.agree([given], texts=[texts] if is_list else texts, resamples=2)
+        assert found.disputed[0].reply == "A 1"
+    assert demur.agree([given], resamples=2).disputed[0].reply is None
+
+
+def test_texts_are_files_and_nothing_else() -> None:
+    """Messages themselves stand in the rows."""
+    with pytest.raises(TypeError, match="texts of dict; give JSONL files that hold messages by id, or folders"):
+        demur.agree([row("1", "full", "none")], texts=[{"id": "1"}])  # type: ignore[list-item]
+
+
+def test_a_frame_is_its_rows() -> None:
+    """As written and as read from Parquet, where lists are arrays; a missing cell is a field that is not there."""
+    rows = [row("1", "full privacy", "full privacy"), row("2", "full", "none"), row("3", "none", "none")]
+    del rows[2]["messages"]
+    frame = pd.DataFrame(rows)
+    arrays = frame.assign(annotations=frame["annotations"].map(lambda said: np.array(said, dtype=object)))
+    expected = demur.agree(rows, resamples=5)
+    for given in (frame, arrays):
+        found = demur.agree(given, resamples=5)
+        assert repr(found.figures) == repr(expected.figures)
+        assert (found.items, found.unread, found.disputed) == (expected.items, {}, expected.disputed)
+    with pytest.raises(TypeError, match="met DataFrame; give paths, or dicts, or one pandas frame"):
+        demur.agree([frame])  # type: ignore[arg-type]
+
+
+def test_a_page_replaces_another_file_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    """It is refused before anything is read; what stands there stays."""
+    page = tmp_path / "page.html"
+    page.write_text("mine", encoding="utf-8")
+    with pytest.raises(OutputError, match="there already"):
+        demur.agree(tmp_path / "missing.jsonl", html=page)
+    assert page.read_text(encoding="utf-8") == "mine"
+    demur.agree([row("1", "full", "none")], html=page, overwrite=True, resamples=2)
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"resamples": 0}, "resamples 0; give a number of draws from 1 on"),
+        ({"resamples": -5}, "resamples -5; give a number of draws from 1 on"),
+        ({"seed": -1}, "seed -1; give a whole number from 0 on"),
+        ({"discuss": -1}, "discuss -1; give a number of replies from 0 on"),
+        ({"annotator_kind": "robot"}, "annotator_kind 'robot'; give one of human, llm"),
+        ({"annotator_kind": "robot", "crosswalk": "coconot"}, "annotator_kind 'robot'; give one of human, llm"),
+    ],
+)
+def test_what_the_command_line_refuses_is_refused_in_python(options: dict[str, Any], said: str) -> None:
+    """No draws would give no interval, and one reply less than none would be all but one."""
+    with pytest.raises(ValueError, match=said):
+        demur.agree([row("1", "full", "none")], **options)

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score, f1_score
@@ -332,3 +333,33 @@ def test_the_gold_rows_give_a_leaderboard(shared_data: Path) -> None:
     assert found.panel_kind == "llm"
     assert found.entries[-1].name == "keywords"
     assert found["keywords"].band("gate").standing == "worse"
+
+
+def test_a_frame_is_measured_as_its_rows(tmp_path: Path) -> None:
+    """With one file of texts, given as such."""
+    given = rows()
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"id": one["id"], "messages": one["messages"]}) + "\n" for one in given))
+    bare = [{name: value for name, value in one.items() if name != "messages"} for one in given]
+    expected = demur.benchmark(given, ["keywords"], resamples=5)
+    for source, where in ((pd.DataFrame(given), None), (pd.DataFrame(bare), str(texts)), (bare, texts)):
+        found = demur.benchmark(source, ["keywords"], texts=where, resamples=5)
+        assert repr(found["keywords"].gate) == repr(expected["keywords"].gate)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"resamples": 0}, "resamples 0; give a number of draws"),
+        ({"seed": -1}, "seed -1; give a whole number"),
+        ({"usd_per_hour": -1}, "usd_per_hour is -1; give an amount of USD from 0 on"),
+        ({"usd_per_hour": math.nan}, "usd_per_hour is nan; give an amount of USD from 0 on"),
+        ({"usd_per_million": {"keywords": -2.0}}, "usd_per_million of 'keywords' is -2.0; give an amount of USD"),
+        ({"usd_per_million": {"keywords": math.inf}}, "usd_per_million of 'keywords' is inf; give an amount of USD"),
+        ({"annotator_kind": "robot"}, "annotator_kind 'robot'; give one of human, llm"),
+    ],
+)
+def test_what_the_command_line_refuses_is_refused_in_python(options: dict[str, Any], said: str) -> None:
+    """A price below nothing would stand on the frontier."""
+    with pytest.raises(ValueError, match=said):
+        demur.benchmark(rows(), ["keywords"], **options)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demur.conversation import Conversation
+from demur.conversation import Conversation, Turn
 from demur.errors import OutputError, SourceError
 from demur.synthesis.decisions import Accounts, Decision, account
-from demur.synthesis.duplicates import Seen, read_seen
+from demur.synthesis.duplicates import Repeat, Seen, read_seen
 from demur.synthesis.journal import Journal, Places
 from demur.synthesis.plan import Cell
 
@@ -123,15 +123,30 @@ def test_a_journal_that_is_another_run_s_or_damaged_is_not_gone_on_with(tmp_path
 
 def test_rows_are_known_again_by_request_and_by_long_replies() -> None:
     """Case and marks do not matter; a short reply is anybody's."""
-    seen, words = Seen(), "one two three four five six seven eight nine ten eleven twelve"
+    seen, words = Seen(), "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    other = "Tell me in a sentence or two of a thing of quite another sort than all of those that came before it."
     assert seen.find(TALK) is None
     empty = seen.digest
     seen.add("a", Conversation.of("What is it?", "No."))
     seen.add("b", Conversation.of("And that?", f"{words}."))
     assert seen.digest != empty
-    assert seen.find(Conversation.of("WHAT is it", "Yes.")) == "request of a (1.00)"
-    assert seen.find(Conversation.of("Else?", words.upper())) == "reply of b (1.00)"
+    assert str(seen.find(Conversation.of("WHAT is it", "Yes."))) == "request of a (1.00)"
+    assert str(seen.find(Conversation.of(other, words.upper()))) == "reply of b (1.00)"
     assert seen.find(Conversation.of("Else?", "No.")) is None
+
+
+def test_an_exchange_is_known_again_after_small_talk() -> None:
+    """Turns before it change nothing, however short it is; in the middle of a talk it is not what is judged."""
+    seen = Seen()
+    seen.add("gold", Conversation.of("Draw me a cat", "I can't."))
+    talk = (Turn("user", "Hello, how was your day?"), Turn("assistant", "Fine, thank you."))
+    asked = (Turn("user", "Draw me a cat"), Turn("assistant", "I can't."))
+    assert seen.find(Conversation((*talk, *asked))) == Repeat("exchange", "gold", 1.0)
+    # Of 9 and 19 runs of five characters, 9 are shared.
+    assert str(seen.find(Conversation((*talk, Turn("user", "Hi! Draw me a cat, please."), talk[1])))) == (
+        "request of gold (0.47)"
+    )
+    assert seen.find(Conversation((*asked, *talk))) is None
 
 
 def test_a_file_to_avoid_without_a_row_is_an_error(tmp_path: Path) -> None:

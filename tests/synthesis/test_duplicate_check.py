@@ -102,6 +102,46 @@ def test_a_near_duplicate_is_dropped_and_a_contrast_is_not(tmp_path: Path) -> No
     assert found[0].similarity == pytest.approx(0.9, abs=0.1)
 
 
+def test_labels_of_one_bit_are_compared_as_verdicts_are(tmp_path: Path) -> None:
+    """A row with `refusal` alone agrees with a verdict that says the same; null leaves the bit open."""
+
+    def bit(name: str, *, refuses: bool | None, reply: str = REPLY) -> dict[str, Any]:
+        return {"id": name, "messages": row(name, reply=reply)["messages"], "refusal": refuses}
+
+    nearly = REPLY.replace("daughters", "sons")
+    rows = [
+        bit("a", refuses=False),
+        bit("b", refuses=True),
+        bit("c", refuses=False),
+        bit("near", refuses=True, reply=nearly),
+        row("d", verdict="none"),
+        row("e", verdict="partial"),
+        bit("f", refuses=None),
+    ]
+    found = drops(DuplicateCheck(), write(tmp_path / "rows.jsonl", rows))
+    assert [(drop.id, drop.reason) for drop in found] == [
+        ("b", "conflicting_labels"),
+        ("c", "exact_duplicate"),
+        ("d", "exact_duplicate"),
+        ("e", "conflicting_labels"),
+        ("f", "conflicting_labels"),
+    ]
+
+
+def test_texts_that_lie_elsewhere_are_compared_and_not_written(tmp_path: Path) -> None:
+    """In the corpus and in the file, by id; a row is handed on as it stands."""
+    texts = {"a": row("a")["messages"]}
+    bare = {"id": "a", "verdict": "none"}
+    corpus = write(tmp_path / "corpus.jsonl", [bare])
+    comparison = DuplicateCheck(texts=texts)
+    assert comparison.add_corpus([corpus]) == 1
+    (checked,) = comparison.check(write(tmp_path / "rows.jsonl", [{**bare, "leaf": "boats"}]))
+    assert checked.drop is not None
+    assert checked.drop.partner == f"{corpus}:1 (a)"
+    assert checked.row is not None
+    assert checked.row.fields == {**bare, "leaf": "boats"}
+
+
 def test_the_same_request_with_another_reply_is_no_duplicate(tmp_path: Path) -> None:
     """Refused and answered, in several voices: that is what a corpus is made of."""
     rows = [

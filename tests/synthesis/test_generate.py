@@ -136,6 +136,19 @@ def test_rows_carry_their_provenance_and_secrets_are_written_nowhere(
     assert "0.0022 USD" in printed
 
 
+@pytest.mark.parametrize(("given", "seed"), [("null", None), ("7", 7)])
+def test_provenance_names_the_seed_that_was_sent(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy, given: str, seed: int | None
+) -> None:
+    """None, or one for all, where a parameter says so."""
+    opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    code, _, errors = demur(*words_of("small", llm_server, tmp_path), "--parameter", f"seed={given}")
+    assert code == 0, errors
+    sent = [body.get("seed") for body in llm_server.bodies if "harmful_detail" not in json.dumps(body)]
+    assert sent == [seed] * 8
+    assert {row["provenance"]["seed"] for row in lines(tmp_path / "rows.jsonl")} == {seed}
+
+
 def test_a_budget_is_one_for_both_models_and_a_larger_one_goes_on(
     demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
 ) -> None:
@@ -273,7 +286,7 @@ def test_rows_of_given_files_are_not_written_again(
     # A second attempt is another text, which the corpus does not hold.
     assert "8 planned = 8 kept" in printed
     assert "attempts that failed: 8 avoided" in printed
-    assert lines(tmp_path / "rows.rejects.jsonl")[0]["detail"].startswith(f"request of {corpus}:1 (1.00)")
+    assert lines(tmp_path / "rows.rejects.jsonl")[0]["detail"].startswith(f"exchange of {corpus}:1 (1.00)")
     code, _, errors = demur(*words, "--resume")
     assert code == 1
     assert "something changed: 'avoided'" in errors

@@ -62,6 +62,15 @@ def test_a_fault_in_a_recipe_is_named_with_its_place(tmp_path: Path, taxonomy: T
     assert "mine.yaml" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("mix", "dealt"), [("", ["full", "partial", "none", "full"]), ("verdicts: {none: 1}\n", ["none"] * 4)]
+)
+def test_a_mix_has_the_verdicts_that_it_names(tmp_path: Path, taxonomy: Taxonomy, mix: str, dealt: list[str]) -> None:
+    """No others; where there is no mix, 2 : 1 : 1."""
+    recipe = load(tmp_path, SMALL.replace("rows: 2", "rows: 4") + mix, taxonomy)
+    assert [cell.verdict for cell in Plan.of(recipe).cells] == dealt
+
+
 def test_a_category_needs_leaves_from_somewhere(tmp_path: Path) -> None:
     """Its own in the taxonomy, or some in the recipe."""
     document = {
@@ -105,6 +114,10 @@ def test_a_second_attempt_is_another_request(taxonomy: Taxonomy) -> None:
     assert prompt.request(cell, 1).messages != prompt.request(cell, 2).messages
     without = RowPrompt(file, taxonomy, recipe, {"seed": None, "temperature": None, "top_p": 0.9})
     assert set(without.request(cell, 1).parameters) == {"max_tokens", "top_p"}
+    fixed = RowPrompt(file, taxonomy, recipe, {"seed": 7})
+    assert fixed.request(cell, 2).parameters["seed"] == 7
+    # Provenance names what was sent.
+    assert [each.seed(cell, 2) for each in (prompt, without, fixed)] == [cell.seed + 1, None, 7]
 
 
 def test_the_check_asks_what_a_judge_is_asked_and_two_questions_more(taxonomy: Taxonomy) -> None:
@@ -122,6 +135,21 @@ def test_the_check_asks_what_a_judge_is_asked_and_two_questions_more(taxonomy: T
     assert asked.schema["required"] == ["reason", "verdict", "labels", "harmful_detail", "language"]
     other = CheckPrompt(PromptFile("check", 1, "Anything else?"), taxonomy, {})
     assert prompt.name != other.name != plain.prompt
+    assert asked.messages[0].content.endswith(file.system)
+
+
+def test_the_check_is_a_template_too(taxonomy: Taxonomy) -> None:
+    """Over the taxonomy, without the plan; what it would not use, it refuses."""
+    from demur.conversation import Conversation
+
+    talk = Conversation.of("Draw a cat.", "I can't draw.")
+    file = PromptFile("check", 1, "{% for each in taxonomy.groups %}{{ each.key }} {% endfor %}")
+    asked = CheckPrompt(file, taxonomy, {}).request(talk)
+    assert asked.messages[0].content.endswith("\n\nshould_not cannot")
+    with pytest.raises(RecipeError, match="prompt check-1: `system` cannot be filled in: 'cell' is undefined"):
+        CheckPrompt(PromptFile("check", 1, "{{ cell.verdict }}"), taxonomy, {})
+    with pytest.raises(RecipeError, match="check-1 has a `user` part"):
+        CheckPrompt(PromptFile("check", 1, "Anything else?", "And?"), taxonomy, {})
 
 
 def test_prompts_beside_a_recipe_come_before_those_that_are_shipped(tmp_path: Path, taxonomy: Taxonomy) -> None:

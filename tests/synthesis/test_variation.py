@@ -108,6 +108,16 @@ def test_a_refusal_that_nobody_can_point_at_is_not_truncated(tmp_path: Path) -> 
     assert [each["origin"] for each in variants] == ["b"]
 
 
+def test_an_id_that_stands_twice_is_varied_once(tmp_path: Path) -> None:
+    """Else two variants of different rows would go by one id, and name one origin."""
+    rows = [row("y", "Who's there?", "It's me."), row("y", "Who's here?", "It's you."), row("z", "Who's it?", "I'm.")]
+    path = write(tmp_path / "rows.jsonl", rows)
+    assert [each["id"] for each in made(path, Variation(("apostrophes",)))] == ["y~1", "z~1"]
+    (error,) = (each for each in vary(path, Variation()) if isinstance(each, RowError))
+    assert str(error).endswith(f"goes by 'y', as {path}:1 does; give each row an id of its own")
+    assert error.where == f"{path}:2"
+
+
 def test_a_row_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
     """Broken JSON, no messages, a bad verdict, a variant of a variant: each named, the sound one varied."""
     sound = row("a", "Who's there?", "It's me.")

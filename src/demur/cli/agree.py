@@ -54,16 +54,14 @@ def agree(
     """Measure how far people, or language models, agree on refusals and their kinds, with bootstrap intervals."""
     from demur.api import agree as measure
     from demur.report.agreement import agreement_markdown, agreement_text
-    from demur.studies.writing import require_room
     from demur.taxonomy import Taxonomy
 
     require_crosswalk(context, crosswalk)
     require_one_form(as_json=as_json, markdown=markdown)
-    require_room([] if html is None else [html], overwrite=overwrite)
     found = measure(
         files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=None if split is Split.all else split.value,
         resamples=resamples, seed=seed, discuss=discuss, strict=strict, crosswalk=crosswalk,
-        annotator_kind=annotator_kind.value, html=html,
+        annotator_kind=annotator_kind.value, html=html, overwrite=overwrite,
     )  # fmt: skip
     if as_json:
         print(json.dumps(found.to_json(), indent=1, ensure_ascii=False))

@@ -79,7 +79,9 @@ def evaluate(
     split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.dev,
     texts: Annotated[
         list[Path] | None,
-        typer.Option(help="JSONL file with the messages, by id, of rows that have none. Repeatable."),
+        typer.Option(
+            help="JSONL file, or folder of some, with the messages, by id, of rows that have none. Repeatable."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,

@@ -25,13 +25,19 @@ def check(
     avoid: Annotated[
         list[Path] | None,
         typer.Option(
-            help="JSONL file, or folder of some, that is evaluated on: no exchange, request or reply of it may come "
-            "back. Repeatable."
+            help="JSONL file, or folder of some, that is evaluated on: no exchange or request of it may come back "
+            "(below 20 characters: no equal request), nor a reply of 80 characters or more. Repeatable."
         ),
     ] = None,
     corpus: Annotated[
         list[Path] | None,
         typer.Option(help="JSONL file, or folder of some, that the rows are to be added to. Repeatable."),
+    ] = None,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="JSONL file, or folder of some, with the messages, by id, of rows that have none. Repeatable."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -44,11 +50,11 @@ def check(
 ) -> None:
     """Find exact and near duplicates, and account for each row that is dropped."""
     from demur.cli.rows_out import rows_writer
-    from demur.data.labelled import labelled_files
+    from demur.data.labelled import labelled_files, read_texts
     from demur.synthesis.duplicate_check import DuplicateCheck, found
 
     console = Console(stderr=True)
-    comparison = DuplicateCheck(threshold=threshold)
+    comparison = DuplicateCheck(threshold=threshold, texts=read_texts(texts or []))
     avoided = [each for path in avoid or () for each in labelled_files(path)]
     kept_before = [each for path in corpus or () for each in labelled_files(path)]
     n_avoided = comparison.avoid(_apart(avoided, file))
@@ -58,7 +64,7 @@ def check(
         reject: Callable[[str], None] | None = None
         if out is not None:
             dropped = out.with_suffix(".dropped.jsonl")
-            inputs = [file, *avoided, *kept_before]
+            inputs = [file, *avoided, *kept_before, *(each for path in texts or () for each in labelled_files(path))]
             keep = stack.enter_context(rows_writer(out, overwrite=overwrite, apart_from=inputs))
             reject = stack.enter_context(rows_writer(dropped, overwrite=overwrite, apart_from=inputs))
         n_rows, reasons = _run(comparison, found(file), console, keep, reject)

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, get_args
 
-from demur.data.label_fields import annotations_of, conversation_of, kinds_of, label_lines, outcome_of, with_text
+from demur.data.label_fields import (
+    annotations_of,
+    conversation_of,
+    kinds_of,
+    label_lines,
+    outcome_of,
+    require_files,
+    with_text,
+)
 from demur.data.rows import Row
 from demur.errors import RowError, SourceError
 
@@ -157,10 +165,7 @@ def read_annotated(
         SourceError: A file is missing, or no row has annotations.
         RowError: With `strict`, the first row that cannot be read.
     """
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
-        message = f"no file at {str(missing[0])!r}; give JSONL files whose rows have `annotations`"
-        raise SourceError(message)
+    require_files(paths, "JSONL files whose rows have `annotations`")
     lines = (line for path in paths for line in label_lines(path, texts))
     return _read(lines, ", ".join(map(str, paths)), taxonomy, split=split, strict=strict)
 

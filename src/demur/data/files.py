@@ -36,6 +36,11 @@ _READERS: dict[str, Callable[[Opened], Iterator[Record]]] = {
     ".parquet": parquet,
 }
 _SUPPORTED = f"{', '.join(_READERS)}, and all but .parquet packed as {', '.join(PACKINGS)}"
+# Packed as nothing here unpacks: worth a word, for beside them other files are read.
+_OTHER_PACKINGS = frozenset({".bz2", ".xz", ".lzma", ".lz4", ".br", ".zip", ".7z"})
+# What an audit writes into its folder, and below this, chunk by chunk.
+_AUDIT_FILES = frozenset({"manifest.json", "composition.json", "tally.json", "spending.json", "verdicts.parquet"})
+_AUDIT_CHUNKS = "shards"
 # What `save_to_disk` of `datasets` writes beside its Arrow files.
 _SAVED_BESIDE = frozenset({"dataset_dict.json", "dataset_info.json", "state.json"})
 
@@ -123,6 +128,9 @@ def find_files(spec: str) -> list[FilePart]:
 def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterable[str] = ()) -> list[FilePart]:
     """Find the supported files below a folder; what begins with `.` or `_` is no data, nor are folders with an audit.
 
+    Of a folder that itself holds an audit, the files that no audit wrote are found. A folder that is a link, and a file
+    packed as nothing here unpacks, are left out with a warning.
+
     Args:
         folder: Where to look, in all its folders.
         shown: The name that messages use for the folder, where that is not its path.
@@ -135,7 +143,8 @@ def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterab
         message = f"the folder {title!r} was written by save_to_disk; read it as hf://{saved.resolve()}"
         raise SourceError(message)
     if not paths:
-        message = f"no file to read in the folder {title!r}; put {_SUPPORTED} there"
+        but = " but those of an audit" if _is_audit(folder) else ""
+        message = f"no file to read in the folder {title!r}{but}; put {_SUPPORTED} there"
         raise SourceError(message)
     parts = [
         FilePart.of(path, name=f"{title}/{path.relative_to(folder).as_posix()}".replace("//", "/"), root=folder)
@@ -172,11 +181,31 @@ def _walk(folder: Path) -> list[Path]:
 
     found = []
     for root, folders, files in os.walk(folder, onerror=refuse):
-        visible = (name for name in folders if not name.startswith((".", "_")))
+        visible = sorted(name for name in folders if not name.startswith((".", "_")))
+        for link in (path for name in visible if (path := Path(root, name)).is_symlink()):
+            _LOG.warning("%s is a link to a folder and is left out; give it as a source of its own", link)
         folders[:] = [name for name in visible if not _is_audit(Path(root, name))]
-        paths = [Path(root, name) for name in files if not name.startswith((".", "_"))]
-        found += [path for path in paths if is_supported(path) and path.is_file()]
+        found += _data_files(Path(root, name) for name in files if not name.startswith((".", "_")))
     return sorted(found)
+
+
+def _data_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that can be read and that no audit wrote."""
+    found = []
+    for path in paths:
+        if is_supported(path):
+            if path.is_file() and not _is_of_audit(path):
+                found.append(path)
+        elif path.suffix.lower() in _OTHER_PACKINGS and _endings(path.with_suffix(""))[0] in _READERS:
+            _LOG.warning("%s is left out: packed as %s; unpack it, or pack it as .gz or .zst", path, path.suffix)
+    return found
+
+
+def _is_of_audit(path: Path) -> bool:
+    """Tell whether an audit wrote the file: what lies beside it may be data."""
+    if path.parent.name == _AUDIT_CHUNKS:
+        return _is_audit(path.parent.parent)
+    return path.name in _AUDIT_FILES and _is_audit(path.parent)
 
 
 def _is_audit(folder: Path) -> bool:
@@ -201,10 +230,10 @@ def _find_matches(spec: str) -> list[FilePart]:
     if not matches:
         message = f"nothing matches {spec!r} in {str(Path.cwd())!r}; quote the pattern, and check it with ls"
         raise SourceError(message)
-    files = {path for path in matches if path.is_file() and is_supported(path)}
+    files = set(_data_files(matches))
     below = {path for match in matches if match.is_dir() and not _is_audit(match) for path in _walk(match)}
     if not files | below:
-        message = f"no match of {spec!r} can be read, {str(matches[0])!r} for one; give {_SUPPORTED}"
+        message = f"no match of {spec!r} is data that can be read, {str(matches[0])!r} for one; give {_SUPPORTED}"
         raise SourceError(message)
     paths = sorted(files | below)
     root = Path(os.path.commonpath([path.parent for path in paths]))

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, BinaryIO
 from demur.data.json_text import decode_json
 from demur.data.messages import is_message
 from demur.data.packing import packed_as
-from demur.data.rows import Record
-from demur.errors import RowError, SourceError
+from demur.data.rows import BrokenRow, Record, Row
+from demur.data.shapes import detect
+from demur.errors import LayoutError, RowError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from demur.data.shapes import Layout
 
 __all__ = ["Opened", "json_document", "json_lines"]
 
@@ -60,6 +63,7 @@ def json_lines(opened: Opened) -> Iterator[Record]:
 def json_document(opened: Opened) -> Iterator[Record]:
     """Read a JSON array of objects, an object that holds one such list, one chat, or JSON Lines under a `.json` name.
 
+    An object that is a conversation itself is the row: the lists beside it are its annotations, passages or tools.
     An array or object is loaded whole, since a JSON document cannot be cut; JSON Lines are streamed.
     """
     lines = _lines(opened)
@@ -153,10 +157,31 @@ def _items(document: object, file: str) -> list[object]:
         raise SourceError(message)
     # As for files, what begins with `_` is no data: `datasets` lists the parts of a data set under `_data_files`.
     tables = {key: value for key, value in document.items() if _is_table(value) and not key.startswith("_")}
+    layout = _layout_as_row(document, file) if tables else None
+    if layout is not None and layout.name != "reply":
+        return [document]
     if len(tables) > 1:
         message = f"{file}: holds several lists of objects ({', '.join(map(str, tables))}); give each its own file"
         raise SourceError(message)
+    if layout is not None:
+        # A text alone may be a reply, or a word on the data.
+        column, table = next(iter(layout.columns.values())), next(iter(tables))
+        message = (
+            f"{file}: holds a text under {column!r} and a list of objects under {table!r}; keep the one that is to be "
+            "judged, or write the object on one line of a .jsonl file if it is the row"
+        )
+        raise SourceError(message)
     return list(next(iter(tables.values()))) if tables else [document]
+
+
+def _layout_as_row(document: Mapping[str, object], file: str) -> Layout | None:
+    """Return the layout in which a document says something itself, or None where it does not."""
+    try:
+        layout = detect(document)
+        replies = layout.replies(Row(0, document, file, 1))
+    except (LayoutError, RowError):
+        return None
+    return None if all(isinstance(one, BrokenRow) for one in replies) else layout
 
 
 def _is_conversation(items: list[object]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import logging
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ _LOG = logging.getLogger(__name__)
 HUB_PREFIX = "hf://"
 _HOW = "hf://owner/name[:config][/split], or hf:///folder[:config][/split] for a local one"
 _OWNER_AND_NAME = 2
+# The colon of `C:\\data` and `/C:/data` begins no configuration.
+_DRIVE = re.compile(r"/?([A-Za-z]:)(?=[\\/])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,10 @@ class HubPart:
 
 def _parsed(spec: str) -> tuple[str, str | None, str | None]:
     """Take `hf://` apart into data set, configuration and split."""
-    target, colon, tail = spec.removeprefix(HUB_PREFIX).partition(":")
+    rest = spec.removeprefix(HUB_PREFIX)
+    drive = _DRIVE.match(rest)
+    target, colon, tail = rest[drive.end() if drive is not None else 0 :].partition(":")
+    target = target if drive is None else drive[1] + target
     config, _, split = tail.partition("/")
     if not colon and Path(target).is_absolute():
         folder = Path(target)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 from demur.data.formats import Opened, json_lines
 from demur.data.rows import Row
 from demur.data.shapes import named
-from demur.errors import RowError
+from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -22,11 +22,13 @@ __all__ = [
     "Outcome",
     "Texts",
     "annotations_of",
+    "bit_of",
     "conversation_of",
     "flag_of",
     "kinds_of",
     "label_lines",
     "outcome_of",
+    "require_files",
     "with_text",
 ]
 
@@ -36,6 +38,18 @@ Texts = Mapping[str, object]
 Outcome = Literal["full", "partial", "none"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _MESSAGES = named("openai", {"messages": "messages"})
+
+
+def require_files(paths: Iterable[Path], wanted: str) -> None:
+    """Refuse paths without a file, the first of which is named beside what would be right.
+
+    Raises:
+        SourceError: One of them is missing.
+    """
+    for path in paths:
+        if not path.is_file():
+            message = f"no file at {str(path)!r}; give {wanted}"
+            raise SourceError(message)
 
 
 def label_lines(path: Path, texts: Texts | None = None) -> Iterator[Row | RowError]:
@@ -83,6 +97,19 @@ def flag_of(row: Mapping[str, object], name: str, where: str) -> bool | None:
     # bool("false") is True: a text is never taken for a bit.
     message = f"{name} is {value!r}; write true or false, or leave it out"
     raise RowError(message, where=where)
+
+
+def bit_of(row: Mapping[str, object], where: str) -> bool | None:
+    """Tell whether a row refuses: by its `verdict`, else by its `refusal`; None where it is not known.
+
+    Raises:
+        RowError: Either is not of the documented form.
+    """
+    outcome, refusal = outcome_of(row, where), flag_of(row, "refusal", where)
+    if outcome is not None:
+        return outcome != "none"
+    # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
+    return None if "verdict" in row else refusal
 
 
 def annotations_of(row: Mapping[str, object], where: str) -> list[Mapping[str, object]]:

@@ -9,16 +9,18 @@ from demur.data.label_fields import (
     Outcome,
     Texts,
     annotations_of,
+    bit_of,
     conversation_of,
     flag_of,
     kinds_of,
     label_lines,
     outcome_of,
+    require_files,
 )
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -103,9 +105,7 @@ def read_labelled(
             that is needed.
         RowError: A row is no JSON object, or its messages, verdict, labels or bits are not of the documented form.
     """
-    if not path.is_file():
-        message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
-        raise SourceError(message)
+    require_files([path], "a JSONL file of labelled conversations")
     columns: dict[str, None] = {}
     rows = []
     for line in _sound(label_lines(path, texts)):
@@ -122,17 +122,15 @@ def read_labelled(
 
 
 def read_texts(paths: Sequence[Path]) -> dict[str, object]:
-    """Read the messages of JSONL files by the rows' ids.
+    """Read the messages of JSONL files, or folders of them, by the rows' ids.
 
     Raises:
-        SourceError: A file is missing.
+        SourceError: A file is missing, or a folder holds none.
         RowError: A line is no JSON object.
     """
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
-        message = f"no file at {str(missing[0])!r}; give JSONL files whose rows have `id` and `messages`"
-        raise SourceError(message)
-    lines = (line.fields for path in paths for line in _sound(label_lines(path)))
+    files = [file for path in paths for file in labelled_files(path)]
+    require_files(files, "JSONL files whose rows have `id` and `messages`, or folders of them")
+    lines = (line.fields for path in files for line in _sound(label_lines(path)))
     return {str(fields["id"]): fields["messages"] for fields in lines if "id" in fields and "messages" in fields}
 
 
@@ -147,13 +145,12 @@ def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     row, where = line.fields, line.where
     labels = kinds_of(row, taxonomy, where)
     readings = [kinds_of(annotation, taxonomy, where) for annotation in annotations_of(row, where)]
-    outcome = outcome_of(row, where)
     return Labelled(
         conversation=conversation_of(line),
         id=str(row.get("id", where)),
         source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
-        outcome=outcome,
-        is_refusal=_is_refusal(row, outcome, where),
+        outcome=outcome_of(row, where),
+        is_refusal=bit_of(row, where),
         labels=labels,
         readings=tuple(reading for reading in readings if reading) or ((labels,) if labels else ()),
         is_weak=flag_of(row, "weak", where) is True,
@@ -163,11 +160,3 @@ def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
         family=None if row.get("family") is None else str(row["family"]),
         origin_prompt=None if row.get("origin_prompt") is None else str(row["origin_prompt"]),
     )
-
-
-def _is_refusal(row: Mapping[str, object], outcome: Outcome | None, where: str) -> bool | None:
-    refusal = flag_of(row, "refusal", where)
-    if outcome is not None:
-        return outcome != "none"
-    # A verdict of null says that people would differ; only a row that has no verdict at all is taken at its one bit.
-    return None if "verdict" in row else refusal

@@ -184,33 +184,34 @@ def _content(value: object, where: str) -> tuple[str | None, list[str]]:
         value = [value]
     if not isinstance(value, list):
         return text_of(value, where, "content"), []
-    parts = [part for part in value if not _is_null(part)]
-    thoughts = [_part_text(part) for part in parts if _kind(part) in _REASONING_PARTS]
-    said = [_part_text(part) for part in parts if _kind(part) not in _REASONING_PARTS]
-    return (None if value and not parts else "\n".join(said)), thoughts
-
-
-def _is_null(part: object) -> bool:
-    """Tell whether a part is null, or meant to be a text and has none."""
-    if not isinstance(part, dict):
-        return part is None
-    return _kind(part) in _TEXT_KINDS and not any(isinstance(part.get(key), str) for key in _TEXT_KEYS)
+    said: list[str] = []
+    thoughts: list[str] = []
+    for part in value:
+        text = _part_text(part, where)
+        if text is not None:
+            (thoughts if _kind(part) in _REASONING_PARTS else said).append(text)
+    return (None if value and not (said or thoughts) else "\n".join(said)), thoughts
 
 
 def _kind(part: object) -> str:
-    return str(part.get("type")) if isinstance(part, dict) else "text"
+    kind = part.get("type") if isinstance(part, dict) else None
+    return "text" if kind is None else str(kind)
 
 
-def _part_text(part: object) -> str:
-    """Return a part's text, or the name of what it is in brackets, such as `[image]`."""
+def _part_text(part: object, where: str) -> str | None:
+    """Return a part's text, or the name of what it is in brackets, such as `[image]`; None for a text that is null."""
     if not isinstance(part, dict):
-        return str(part)
+        return text_of(part, where, "a part of content")
     kind = _kind(part)
     if kind == "tool_use":
         return _call(part)
-    texts = (part.get(key) for key in _TEXT_KEYS)
-    name = kind.removeprefix("input_").removesuffix("_url")
-    return next((text for text in texts if isinstance(text, str)), f"[{name}]")
+    if part.get("type") is None and not part.keys() & {*_TEXT_KEYS}:
+        message = f"a part of content has {', '.join(map(str, part))}, and neither type nor text; give {{type, text}}"
+        raise RowError(message, where=where)
+    text = _first(part, _TEXT_KEYS)
+    if kind in _TEXT_KINDS:
+        return text_of(text, where, "the text of a part")
+    return text if isinstance(text, str) else f"[{kind.removeprefix('input_').removesuffix('_url')}]"
 
 
 def _calls(item: Mapping[str, object], where: str) -> list[str]:

@@ -6,22 +6,25 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from demur.data.rows import BrokenRow, Row
+from demur.conversation import Conversation
+from demur.data.rows import BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from demur.conversation import Conversation
+    from demur.data.rows import Row
     from demur.data.shapes import Layout, Turns
     from demur.data.sources import Source
 
-__all__ = ["read_conversations", "until_understood"]
+__all__ = ["read_conversations", "read_row", "until_understood"]
 
 _LOG = logging.getLogger(__name__)
 # Of a source, and of each of its files, of which so many rows fit no layout, none of the others is expected to.
 _HOPELESS_ROWS = 100
+# Why a row may have nothing to judge where its file's layout looks for it, and yet have it elsewhere.
+_NOTHING_THERE = frozenset({"null_content", "no_assistant_turn"})
 
 
 def read_conversations(
@@ -33,11 +36,11 @@ def read_conversations(
     limit: int | None = None,
     on_layout: Callable[[str, Layout], None] | None = None,
 ) -> Iterator[Conversation | BrokenRow]:
-    """Yield the conversations of a source in order; a row that gives none arrives as a `BrokenRow`.
+    """Yield the conversations of a source in order; what a row or a reply of it lacks arrives as a `BrokenRow`.
 
-    A row that does not fit its file's layout is read in its own, if it has one. Rows that fit no layout are broken,
-    with the reason `unknown_layout`, wherever they stand; a file among others that is a single JSON object, a setting
-    rather than data, is left out with a warning.
+    A row that gives no reply in its file's layout is read in its own, if it has one. Rows that fit no layout are
+    broken, with the reason `unknown_layout`, wherever they stand; a file among others that is a single JSON object, a
+    setting rather than data, is left out with a warning.
 
     Args:
         source: What to read.
@@ -56,6 +59,44 @@ def read_conversations(
     check_turns(turns)
     reading = _Reading(None if layout is None else named(layout, fields), fields, on_layout)
     return reading.conversations(source, turns, limit)
+
+
+def read_row(
+    row: Row, layout: Layout, *, turns: Turns, fields: Mapping[str, str], is_named: bool
+) -> tuple[Conversation | BrokenRow, ...]:
+    """Read a row in its file's layout; where that finds no reply, in the row's own, for files are merged of several.
+
+    Args:
+        row: Where to read.
+        layout: What the file's first row showed, or what was named.
+        turns: Whether the last assistant turn is judged, or `all` of them.
+        fields: Columns by part, as they were given.
+        is_named: Whether the layout was named, and no other is to be tried.
+
+    Raises:
+        RowError: The row cannot be read.
+    """
+    if not is_named:
+        layout = layout.for_row(row, fields)
+    try:
+        found = layout.replies(row, turns=turns)
+    except RowError as error:
+        found = (BrokenRow(row.position, error, row.file, row.line),)
+    reasons = {one.error.reason for one in found if isinstance(one, BrokenRow)}
+    if (
+        is_named
+        or not reasons <= {*_NOTHING_THERE, "unreadable_row"}
+        or any(isinstance(one, Conversation) for one in found)
+    ):
+        return found
+    try:
+        own = detect(row.fields, fields)
+    except LayoutError:
+        return found
+    # Any text beside a null may be a bare reply, and a title or a comment as well.
+    if own == layout or (own.name == "reply" and reasons <= _NOTHING_THERE):
+        return found
+    return own.replies(row, turns=turns)
 
 
 def until_understood(
@@ -119,21 +160,13 @@ class _Reading:
                 yield row
                 continue
             try:
-                yield from self._row_conversations(row, turns)
+                yield from self._row_replies(row, turns)
             except RowError as error:
                 yield BrokenRow(row.position, error, row.file, row.line)
 
-    def _row_conversations(self, row: Row, turns: Turns) -> tuple[Conversation, ...]:
+    def _row_replies(self, row: Row, turns: Turns) -> tuple[Conversation | BrokenRow, ...]:
         layout = self._file_layout(row)
-        if self.named is None:
-            layout = layout.for_row(row, self.overrides)
-        try:
-            return layout.conversations(row, turns=turns)
-        except RowError as error:
-            own = self._own_layout(row) if error.reason == "unreadable_row" else None
-            if own is None or own == layout:
-                raise
-            return own.conversations(row, turns=turns)
+        return read_row(row, layout, turns=turns, fields=self.overrides, is_named=self.named is not None)
 
     def _file_layout(self, row: Row) -> Layout:
         if self.layout is not None and self.file == row.file:
@@ -160,9 +193,3 @@ class _Reading:
             _LOG.warning("%s is left out: it is a single JSON object that fits no layout", file)
             return False
         return True
-
-    def _own_layout(self, row: Row) -> Layout | None:
-        try:
-            return detect(row.fields, self.overrides) if self.named is None else None
-        except LayoutError:
-            return None

@@ -37,19 +37,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class BrokenRow:
-    """Keep the place of a row that cannot be read, and why: it is counted, never dropped.
+    """Keep the place of a row, or of one reply of it, that cannot be read, and why: it is counted, never dropped.
 
     Attributes:
         position: Index of the row in its source, from 0.
         error: What was met, where, and under which reason it is counted.
         file: The file, as of `Row`; None where the row came from none.
         line: As of `Row`.
+        side: The side of a preference pair that the reply is; None where the whole row is broken, or is no pair.
+        turn: Index of the reply among the assistant's turns; 0 where the whole row is broken.
     """
 
     position: int
     error: RowError
     file: str | None = None
     line: int | None = None
+    side: str | None = None
+    turn: int = 0
 
 
 class Record(NamedTuple):

@@ -13,6 +13,7 @@ from demur.conversation import Conversation, Turn
 from demur.data.columns import SHAPES
 from demur.data.messages import has_message_keys, is_message
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
+from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
 from demur.errors import LayoutError, RowError
 
@@ -85,14 +86,28 @@ class Layout:
         return self if own.is_bare else own
 
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
-        """Read the conversations of one row, one for each reply that is judged.
+        """Read the conversations of one row as `replies` does, and take nothing else in their place.
+
+        Raises:
+            RowError: The row has no assistant turn, a null in place of a judged reply, or cannot be read.
+            LayoutError: As `replies`.
+            ValueError: As `replies`.
+        """
+        found = self.replies(row, turns=turns)
+        lost = next((one.error for one in found if isinstance(one, BrokenRow)), None)
+        if lost is not None:
+            raise lost
+        return tuple(one for one in found if isinstance(one, Conversation))
+
+    def replies(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation | BrokenRow, ...]:
+        """Read one row: a conversation for each reply that is judged, a `BrokenRow` in place of one that is not there.
 
         Args:
             row: Where to read.
             turns: Whether the last assistant turn is judged, or `all` of them, each with what stands before it.
 
         Raises:
-            RowError: The row has no assistant turn, a null in place of a judged reply, or cannot be read.
+            RowError: The row cannot be read.
             LayoutError: The layout was named, and the columns do not fit it.
             ValueError: `turns` is neither `last` nor `all`.
         """
@@ -109,7 +124,9 @@ class Layout:
         values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}
         spoken = layout.shape.read(values, row.where)
         return tuple(
-            Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
+            BrokenRow(row.position, heard, row.file, row.line, side, turn)
+            if isinstance(heard, RowError)
+            else Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
             for side, messages in spoken
             for turn, heard, reasoning in _judged(messages, row.where, turns)
         )
@@ -163,6 +180,8 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
     # A bare reply may begin with "Human:", and then nobody answers.
     read = read_transcript if is_answered_hh(text) else read_marked
     ((turn, heard, reasoning),) = _judged(read(text, where), where, "last")
+    if isinstance(heard, RowError):
+        raise heard
     return Conversation(heard, turn=turn, reasoning=reasoning)
 
 
@@ -261,20 +280,25 @@ def _listed(columns: Collection[str]) -> str:
 
 def _judged(
     messages: Sequence[Message], where: str, turns: Turns
-) -> Iterator[tuple[int, tuple[Turn, ...], str | None]]:
-    """Yield the index among the assistant's turns, the turns up to there and the thinking, for each judged reply."""
+) -> Iterator[tuple[int, tuple[Turn, ...] | RowError, str | None]]:
+    """Yield the index among the assistant's turns, the turns up to there and the thinking, for each judged reply.
+
+    What stands in place of the turns where there is no such reply says why.
+    """
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
     if not replies:
         message = f"no assistant turn among {len(messages)} messages; a row needs a reply to judge"
-        raise RowError(message, where=where, reason="no_assistant_turn")
+        yield 0, RowError(message, where=where, reason="no_assistant_turn"), None
+        return
     heard = [_heard(message) for message in messages[: replies[-1] + 1]]
     spoken = tuple(turn for turn, _ in heard)
     first = len(replies) - 1 if turns == "last" else 0
     for number, index in enumerate(replies[first:], start=first):
         if messages[index].content is None:
             message = "the reply to judge is null; leave the row out, or write an empty text where the reply was empty"
-            raise RowError(message, where=where, reason="null_content")
-        yield number, spoken[: index + 1], heard[index][1]
+            yield number, RowError(message, where=where, reason="null_content"), None
+        else:
+            yield number, spoken[: index + 1], heard[index][1]
 
 
 def _heard(message: Message) -> tuple[Turn, str | None]:

@@ -1,7 +1,8 @@
 """Open what the user names as data, and stream its rows.
 
 A source is a file, a folder, a pattern, standard input (`-`), a hub data set (`hf://…`) or the bundled `example`. It is
-a sequence of parts; positions count over all of them, and memory does not grow with the rows.
+a sequence of parts; positions count over all of them, and memory does not grow with the rows, but for a JSON document
+(an array, an object that holds one), which is loaded whole.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ import contextlib
 import csv
 import io
 import itertools
+import logging
 from typing import TYPE_CHECKING, BinaryIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from demur.data.rows import Record
@@ -17,14 +19,15 @@ if TYPE_CHECKING:
     from _csv import Reader
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pyarrow as pa
-
     from demur.data.formats import Opened
 
 __all__ = ["comma_separated", "parquet", "tab_separated"]
 
-# `csv` takes a C long, which has 32 bits on some systems.
-_LARGEST_CELL = 2**31 - 1
+_LOG = logging.getLogger(__name__)
+# More characters than any reply has: what a quote that is never closed swallows lies in memory up to here.
+_LARGEST_CELL = 1 << 24
+# What a line may consist of that holds nothing: programs write empty rows of a sheet as separators alone.
+_NOTHING = " \t\r\n,;"
 # Few enough that rows of some MB each still fit, many enough that the cost of a batch does not show.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
@@ -51,8 +54,16 @@ def parquet(opened: Opened) -> Iterator[Record]:
     number = itertools.count(1)
     # Arrow would take all cores there are, whatever number of them the user has given.
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
-        for value, line in zip(_batch_values(batch), number, strict=False):
+        for value, line in zip(_batch_values(_in_utc(batch)), number, strict=False):
             yield Record(line, _or_error(value, f"{opened.file}:{line}"), line / n_rows)
+
+
+def _in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with the times of its own columns in no zone: a file may name one that Python does not know."""
+    for index, field in enumerate(batch.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            batch = batch.set_column(index, field.name, batch.column(index).cast(pa.timestamp(field.type.unit)))
+    return batch
 
 
 def _batch_values(batch: pa.RecordBatch) -> list[Mapping[str, object] | Exception]:
@@ -75,20 +86,30 @@ def _or_error(value: Mapping[str, object] | Exception, where: str) -> Mapping[st
     if isinstance(value, UnicodeDecodeError):
         return RowError(f"a text is not UTF-8 ({value.reason}); write strings as UTF-8", where=where)
     if isinstance(value, Exception):
-        message = f"a value cannot be read ({value}); write dates of the years 1 to 9999, or leave their column out"
+        message = (
+            f"a value cannot be read ({value}); write dates of the years 1 to 9999 in UTC, or leave their column out"
+        )
         return RowError(message, where=where)
     return value
 
 
 def _delimited(opened: Opened, delimiters: Sequence[str]) -> Iterator[Record]:
     with _decoded(opened.stream) as text:
-        first = text.readline()
+        n_blank, first = _first_filled(text)
         delimiter = next((mark for mark in delimiters if mark in first), delimiters[0])
         # Without `strict`, a quote that is never closed swallows the rest of the file without a word.
         reader = csv.reader(itertools.chain((first,), text), delimiter=delimiter, strict=True)
-        header = _header(reader, opened.file)
+        header = _header(reader, f"{opened.file}:{n_blank + 1}")
         if header:
-            yield from _table_records(reader, header, opened)
+            yield from _table_records(reader, header, opened, n_blank)
+
+
+def _first_filled(text: io.TextIOWrapper) -> tuple[int, str]:
+    """Read the lines up to the first that holds anything; return the number of those before it, and it."""
+    for n_blank, line in enumerate(text):
+        if line.strip(_NOTHING):
+            return n_blank, line
+    return 0, ""
 
 
 @contextlib.contextmanager
@@ -102,20 +123,32 @@ def _decoded(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
         text.detach()
 
 
-def _table_records(reader: Reader, header: Sequence[str], opened: Opened) -> Iterator[Record]:
+def _table_records(reader: Reader, header: Sequence[str], opened: Opened, n_above: int) -> Iterator[Record]:
+    n_taken_in = 0
     while True:
-        line = reader.line_num + 1
+        line = n_above + reader.line_num + 1
         where = f"{opened.file}:{line}"
         try:
             cells = _next_cells(reader)
         except StopIteration:
-            return
+            break
         except csv.Error as error:
-            damaged = RowError(f"not a row of cells ({error}); check the quotes", where=where)
-            yield Record(line, damaged, opened.share())
+            message = f"not a row of cells ({error}); check the quotes"
+            # Which of the further lines begins a row is not known: taken for rows, pieces of a cell would be judged.
+            n_further = n_above + reader.line_num - line
+            if n_further > 0:
+                message += f": one that is open took in the lines up to {line + n_further:,}"
+            n_taken_in += n_further
+            yield Record(line, RowError(message, where=where), opened.share())
             continue
         if cells:
             yield Record(line, _cell_fields(header, cells, where), opened.share())
+    if n_taken_in:
+        _LOG.warning(
+            "%s: open quotes took in further lines, which are not counted as rows: %s of them; check the quotes",
+            opened.file,
+            f"{n_taken_in:,}",
+        )
 
 
 def _next_cells(reader: Reader) -> list[str]:
@@ -127,21 +160,21 @@ def _next_cells(reader: Reader) -> list[str]:
         csv.field_size_limit(limit)
 
 
-def _header(reader: Reader, file: str) -> list[str]:
+def _header(reader: Reader, where: str) -> list[str]:
     try:
         header = _next_cells(reader)
     except StopIteration:
         return []
     except csv.Error as error:
-        message = f"{file}:1: the header is not a row of cells ({error}); the first line names the columns"
+        message = f"{where}: the header is not a row of cells ({error}); the first line names the columns"
         raise SourceError(message) from error
     damage = _damage(header)
     if damage is not None:
-        message = f"{file}:1: the header holds {damage}; give UTF-8 text whose first line names the columns"
+        message = f"{where}: the header holds {damage}; give UTF-8 text whose first line names the columns"
         raise SourceError(message)
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
-        message = f"{file}:1: the header names {twice[0]!r} twice; give each column its own name"
+        message = f"{where}: the header names {twice[0]!r} twice; give each column its own name"
         raise SourceError(message)
     return header
 

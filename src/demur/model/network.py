@@ -18,7 +18,6 @@ __all__ = [
     "PooledHead",
     "RefusalNetwork",
     "add_low_rank",
-    "merge_low_rank",
 ]
 
 GATE_LABELS = ("Non-refusal", "Refusal")
@@ -171,11 +170,6 @@ class LowRankLinear(nn.Module):
         self.up = nn.Parameter(torch.zeros(base.out_features, rank))
         nn.init.kaiming_uniform_(self.down, a=5**0.5)
 
-    @property
-    def delta(self) -> Tensor:
-        """Return s · B A, *shape* `(out_features, in_features)`."""
-        return self.scale * (self.up @ self.down)
-
     def forward(self, inputs: Tensor) -> Tensor:
         """Map `(…, in_features)` to `(…, out_features)`."""
         update = nn.functional.linear(nn.functional.linear(self.dropout(inputs), self.down), self.up)
@@ -189,13 +183,3 @@ def add_low_rank(encoder: nn.Module, rank: int, *, scale: float = 2.0, dropout: 
         if isinstance(module, nn.Linear):
             parent, _, child = name.rpartition(".")
             setattr(encoder.get_submodule(parent), child, LowRankLinear(module, rank, scale=scale, dropout=dropout))
-
-
-@torch.no_grad()
-def merge_low_rank(encoder: nn.Module) -> None:
-    """Fold every low-rank update into its layer in place, which leaves a plain encoder."""
-    for name, module in list(encoder.named_modules()):
-        if isinstance(module, LowRankLinear):
-            parent, _, child = name.rpartition(".")
-            module.base.weight.add_(module.delta)
-            setattr(encoder.get_submodule(parent), child, module.base)

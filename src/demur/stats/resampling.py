@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["Estimate", "Flags", "Floats", "Resamples", "divide", "mean_defined"]
+__all__ = ["Estimate", "Flags", "Floats", "Resamples", "divide", "mean_defined", "require_draws"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -96,6 +96,20 @@ class Resamples:
         parts = (self.draws[start : start + step] for start in range(0, len(self.draws), step))
         figures = np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
         return [_interval(figure) for figure in figures.T]
+
+
+def require_draws(resamples: int, seed: int) -> None:
+    """Refuse a number of draws that gives no interval, and a seed that no generator takes.
+
+    Raises:
+        ValueError: There are no draws, or the seed is below 0.
+    """
+    if resamples < 1:
+        message = f"resamples {resamples!r}; give a number of draws from 1 on"
+        raise ValueError(message)
+    if seed < 0:
+        message = f"seed {seed!r}; give a whole number from 0 on"
+        raise ValueError(message)
 
 
 def divide(part: Floats, whole: Floats) -> Floats:

@@ -14,6 +14,7 @@ from demur.stats.agreement import agreement, pair_agreement, set_agreement
 from demur.stats.answers import MISSING
 from demur.stats.consensus import against_rest, dawid_skene, majority, mean_standing, why_no_dawid_skene
 from demur.stats.distances import distances, jaccard, masi
+from demur.stats.resampling import require_draws
 from demur.studies.agreement import Agreement
 from demur.studies.agreement_figures import Between, Ceiling, Consensus, Figure, Reliability
 from demur.studies.answer_sheet import AnswerSheet
@@ -52,7 +53,14 @@ def agree(
         resamples: Draws of replies behind each interval.
         seed: Of those draws: the same rows and seed give the same intervals.
         discuss: How many of the most disputed replies to keep.
+
+    Raises:
+        ValueError: There are no draws, the seed is below 0, or fewer than no replies are to be kept.
     """
+    require_draws(resamples, seed)
+    if discuss < 0:
+        message = f"discuss {discuss!r}; give a number of replies from 0 on"
+        raise ValueError(message)
     sheet, draw = AnswerSheet.of(annotated.rows, annotated.annotators, taxonomy), _Draw(resamples, seed)
     single = [question for question in sheet.questions if question.key in _OF_ANNOTATORS]
     estimates = {question.key: _estimates(question.answers()) for question in single}

@@ -18,7 +18,7 @@ from demur.stats.answers import MISSING
 from demur.stats.composition import UNNAMED
 from demur.stats.metrics import GateMetrics, HeadMetrics
 from demur.stats.paired import against_rivals, f1_difference, holm, mcnemar
-from demur.stats.resampling import Resamples
+from demur.stats.resampling import Resamples, require_draws
 from demur.studies.answer_sheet import GATE
 from demur.studies.leaderboard import QUESTIONS, Band, Entry, Leaderboard, Versus
 from demur.studies.pace import OnVerdict, Run, run
@@ -78,14 +78,17 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         SourceError: No row has a text, or there is no panel.
         LabelerError: Two labelers have one name, a name is given that none has, or a labeler gives a kind that is not
             in the taxonomy.
-        ValueError: A labeler decides under another policy, or gives more or fewer verdicts than there are rows.
+        ValueError: A labeler decides under another policy, or gives more or fewer verdicts than there are rows; there
+            are no draws, the seed is below 0, or what something costs is no amount.
     """
+    require_draws(resamples, seed)
+    costs = {} if usd_per_million is None else usd_per_million
+    _require_amounts(usd_per_hour, costs)
     known = [row for row in annotated.rows if row.conversation is not None]
     if not known:
         message = f"{annotated.name}: no row has `messages`; give the files that hold the texts by id with --texts"
         raise SourceError(message)
     names = [labeler.name for labeler in labelers]
-    costs = {} if usd_per_million is None else usd_per_million
     first = _require_names(names, reference, costs)
     for labeler in labelers:
         Policy.of(labeler, _POLICY)
@@ -198,6 +201,17 @@ def _require_names(names: Sequence[str], reference: str | None, costs: Mapping[s
             message = f"no labeler {given!r}; there are {', '.join(names)}"
             raise LabelerError(message)
     return names[0] if reference is None else reference
+
+
+def _require_amounts(usd_per_hour: float | None, costs: Mapping[str, float]) -> None:
+    """Refuse what is no cost: below 0, infinite, or no number."""
+    amounts = {f"usd_per_million of {name!r}": cost for name, cost in costs.items()}
+    if usd_per_hour is not None:
+        amounts["usd_per_hour"] = usd_per_hour
+    for name, amount in amounts.items():
+        if not 0 <= amount < math.inf:
+            message = f"{name} is {amount!r}; give an amount of USD from 0 on, or leave it out where it is not known"
+            raise ValueError(message)
 
 
 def _entry(one: _Measured, study: _Study, costs: Mapping[str, float]) -> Entry:

@@ -14,7 +14,7 @@ from demur.kinds import kind_set, main_kind
 from demur.stats.composition import UNNAMED
 from demur.stats.conformal import CategorySets
 from demur.stats.metrics import GateMetrics, HeadMetrics
-from demur.stats.resampling import Estimate, Resamples
+from demur.stats.resampling import Estimate, Resamples, require_draws
 from demur.stats.selective import RiskCoverage, SetMetrics
 from demur.studies.requests import request_clusters
 from demur.studies.writing import without_nan
@@ -111,8 +111,10 @@ def evaluate(
         seed: Of those draws: the same rows, verdicts and seed give the same intervals.
 
     Raises:
-        ValueError: The labeler gives more or fewer verdicts than there are rows, or decides under another policy.
+        ValueError: The labeler gives more or fewer verdicts than there are rows, or decides under another policy; there
+            are no draws, or the seed is below 0.
     """
+    require_draws(resamples, seed)
     counted = Policy.of(labeler, policy)
     verdicts = [verdict.under(counted) for verdict in labeler.label(row.conversation for row in rows)]
     rows = [replace(row, is_refusal=_truth(row, counted)) for row in rows]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation
 from demur.data.intake import as_conversations
+from demur.data.reading import read_row
 from demur.data.rows import BrokenRow, Row
 from demur.data.shapes import detect, named
 from demur.errors import LayoutError, RowError
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
 
     from demur.data.shapes import Layout, Turns
 
-__all__ = ["MEMORY", "RowReader", "rows_of"]
+__all__ = ["MEMORY", "RowReader", "is_frame", "records", "rows_of"]
 
 MEMORY = "conversations in memory"
 """What reports and messages call data that has no name."""
 
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
+
+
+def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
+    """Tell whether the data are a pandas frame, without importing pandas where nobody else did."""
+    return all(hasattr(data, name) for name in ("to_dict", "notna", "columns"))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the rows of a frame; a missing cell is None, as files have it."""
+    whole = frame.astype(object).where(frame.notna(), None)
+    return [_plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
 def rows_of(data: object) -> Iterable[object]:
@@ -33,8 +45,8 @@ def rows_of(data: object) -> Iterable[object]:
     Raises:
         TypeError: The data are a single row, or nothing that holds rows.
     """
-    if all(hasattr(data, name) for name in ("to_dict", "notna", "columns")):
-        return _records(cast("pd.DataFrame", data))
+    if is_frame(data):
+        return records(data)
     is_single = isinstance(data, Mapping | Conversation | str | bytes)
     if is_single or not isinstance(data, Iterable):
         hint = "; put a single one into a list" if is_single else ""
@@ -74,7 +86,7 @@ class RowReader:
             named(self.name, self.fields)
 
     def read(self, position: int, given: object) -> tuple[Conversation | BrokenRow, ...]:
-        """Read one item; a row that gives no conversation arrives as a `BrokenRow`.
+        """Read one item; what a row or a reply of it lacks arrives as a `BrokenRow`.
 
         Raises:
             TypeError: It is neither conversation nor string nor row.
@@ -83,7 +95,7 @@ class RowReader:
             if isinstance(given, Conversation):
                 return tuple(_placed(one, position) for one in as_conversations([given]))
             if isinstance(given, Mapping):
-                return self._row_conversations(_row(position, given))
+                return self._row_replies(_row(position, given))
             if isinstance(given, str):
                 return self._text_conversations(position, given)
         except RowError as error:
@@ -93,20 +105,9 @@ class RowReader:
         message = f"{MEMORY}:{position + 1}: met {type(given).__name__}; give {_ACCEPTED}"
         raise TypeError(message)
 
-    def _row_conversations(self, row: Row) -> tuple[Conversation, ...]:
+    def _row_replies(self, row: Row) -> tuple[Conversation | BrokenRow, ...]:
         layout = self._first_layout(row) if self._layout is None else self._layout
-        if self.name is None:
-            layout = layout.for_row(row, self.fields)
-        try:
-            return layout.conversations(row, turns=self.turns)
-        except RowError as error:
-            if self.name is not None or error.reason != "unreadable_row":
-                raise
-            try:
-                own = detect(row.fields, self.fields)
-            except LayoutError:
-                raise error from None
-            return own.conversations(row, turns=self.turns)
+        return read_row(row, layout, turns=self.turns, fields=self.fields, is_named=self.name is not None)
 
     def _first_layout(self, row: Row) -> Layout:
         try:
@@ -121,15 +122,15 @@ class RowReader:
             self.on_layout(MEMORY, self._layout)
         return self._layout
 
-    def _text_conversations(self, position: int, text: str) -> tuple[Conversation, ...]:
+    def _text_conversations(self, position: int, text: str) -> tuple[Conversation | BrokenRow, ...]:
         """Read a string: as a row with nothing but `text` where a layout is named, as `label` reads it otherwise."""
         if self.name is None and self.turns == "last":
             said = as_conversations([text])
             return tuple(replace(one, row_id=position, file=MEMORY, line=position + 1) for one in said)
         row = _row(position, {"text": text})
         if self.name is not None:
-            return self._row_conversations(row)
-        return named("role_tokens").conversations(row, turns=self.turns)
+            return self._row_replies(row)
+        return named("role_tokens").replies(row, turns=self.turns)
 
 
 def _row(position: int, given: Mapping[Any, object]) -> Row:
@@ -141,12 +142,6 @@ def _placed(conversation: Conversation, position: int) -> Conversation:
     is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
     placed = replace(conversation, row_id=position) if is_unplaced else conversation
     return placed if placed.file is not None else replace(placed, file=MEMORY, line=position + 1)
-
-
-def _records(frame: pd.DataFrame) -> list[Mapping[str, object]]:
-    """Return the rows of a frame; a missing cell is None, as files have it."""
-    whole = frame.astype(object).where(frame.notna(), None)
-    return [_plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
 def _plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from demur.data.label_fields import require_files
 from demur.data.labelled import labelled_files, read_labelled, read_texts
 from demur.errors import SourceError
 from demur.labelers.keywords import KeywordLabeler
@@ -98,10 +99,7 @@ def files_of(recipe: Recipe, folders: Sequence[Path]) -> list[Path]:
     """
     texts = dict.fromkeys(path for source in recipe.sources for path in source.texts)
     found = _files([*(source.path for source in recipe.sources), *texts, *recipe.avoid], folders)
-    missing = [file for file in found if not file.is_file()]
-    if missing:
-        message = f"no file at {str(missing[0])!r}; give JSONL files of labelled conversations, or folders of them"
-        raise SourceError(message)
+    require_files(found, "JSONL files of labelled conversations, or folders of them")
     return found
 
 

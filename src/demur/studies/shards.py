@@ -211,8 +211,8 @@ def _row(judged: Judged, keys: Sequence[str]) -> dict[str, Any]:
         # The system may name a file in bytes that are not UTF-8, which Parquet cannot hold.
         "file": None if item.file is None else item.file.encode(errors="replace").decode(),
         "line": item.line,
-        "side": item.side if isinstance(item, Conversation) else None,
-        "turn": item.turn if isinstance(item, Conversation) else 0,
+        "side": item.side,
+        "turn": item.turn,
         "verdict": verdict.outcome,
         "refusal_probability": None if math.isnan(verdict.refusal_probability) else verdict.refusal_probability,
         "category": verdict.category,

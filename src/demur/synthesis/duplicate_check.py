@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from demur.data.label_fields import conversation_of, label_lines, outcome_of
+from demur.data.label_fields import bit_of, conversation_of, label_lines, outcome_of, with_text
 from demur.errors import RowError, SourceError
-from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
+from demur.synthesis.duplicates import Seen, exchange_text
+from demur.synthesis.near_duplicates import NearDuplicates, normalised
 from demur.synthesis.origins import id_of, name_of, origin_of, text_digest
 
 if TYPE_CHECKING:
@@ -15,26 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.conversation import Conversation
+    from demur.data.label_fields import Outcome, Texts
     from demur.data.rows import Row
+    from demur.synthesis.duplicates import View
 
-__all__ = ["Checked", "Drop", "DuplicateCheck", "Reason", "exchange_text", "found"]
+__all__ = ["Checked", "Drop", "DuplicateCheck", "Reason", "found"]
 
 Reason = Literal["exact_duplicate", "conflicting_labels", "near_duplicate", "evaluation_row", "unreadable"]
-
-View = Literal["exchange", "request", "reply"]
-
-# A greeting or a thanks around a short request moves its shingles too far: up to so many further characters, a request
-# that holds one to be avoided is that one.
-_SHORT_REQUEST = range(8, 81)
-_MOST_AROUND = 40
-# Shorter ones are stock: "continue", "I can't help with that." An equal request is dropped whatever its length.
-_LEAST_REQUEST = 20
-_LEAST_REPLY = 80
-
-
-def exchange_text(conversation: Conversation) -> str:
-    """Return what two rows are compared by: the last request and the reply; earlier turns may be added to any row."""
-    return f"{conversation.request}\n{conversation.reply}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,8 @@ class Drop:
         id: Its id, or None where it has none or cannot be read.
         reason: `exact_duplicate`: request and reply are those of another row, by normalised text; of a row and its
             variants, the whole text is, to the letter. `conflicting_labels`: request and reply are those of another row
-            by normalised text, and that row has another verdict. `near_duplicate`: nearly so, with the same verdict.
+            by normalised text, and that row has another verdict, or another bit `refusal` where one of them has no
+            verdict. `near_duplicate`: nearly so, with the same label.
             `evaluation_row`: exchange, request or reply is nearly that of a row to be avoided. `unreadable`: it is no
             row with messages.
         detail: For an unreadable row, what is wrong with it; else what was compared.
@@ -75,10 +64,17 @@ class _Known:
     """Keep of a row that others are compared with what a report needs."""
 
     label: str
-    verdict: str | None
+    verdict: Outcome | None
+    is_refusal: bool | None
     root: str
     is_variant: bool
     digest: str
+
+    def agrees(self, other: _Known) -> bool:
+        """Tell whether two labels say the same; where one is but the bit, whether their bits do."""
+        if self.verdict is None or other.verdict is None:
+            return self.is_refusal == other.is_refusal
+        return self.verdict == other.verdict
 
     def is_relative(self, other: _Known) -> bool:
         """Tell whether one is a variant of the other, or both are of one row, and they are not the very same text."""
@@ -98,22 +94,22 @@ class DuplicateCheck:
 
     Attributes:
         threshold: Jaccard index from which texts are near duplicates.
+        texts: Messages by id, for rows that have none of their own.
     """
 
     threshold: float = 0.6
+    texts: Texts = field(default_factory=dict)
     _kept: NearDuplicates = field(init=False)
-    _avoided: dict[View, NearDuplicates] = field(init=False)
+    _avoided: Seen = field(init=False)
     _known: dict[str, _Known] = field(default_factory=dict, init=False)
     _exact: dict[str, list[str]] = field(default_factory=dict, init=False)
-    _requests: dict[str, str] = field(default_factory=dict, init=False)
     _corpus_files: set[Path] = field(default_factory=set, init=False)
     _avoided_files: set[Path] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         """Set up the indexes."""
         self._kept = NearDuplicates(threshold=self.threshold)
-        views: tuple[View, ...] = ("exchange", "request", "reply")
-        self._avoided = {view: NearDuplicates(threshold=self.threshold) for view in views}
+        self._avoided = Seen(threshold=self.threshold)
 
     def add_corpus(self, files: Iterable[Path]) -> int:
         """Take the rows of files as kept before; return how many there are. A file that is given again is passed over.
@@ -123,7 +119,7 @@ class DuplicateCheck:
         """
         n_rows = 0
         for row in _rows(files, self._corpus_files):
-            self._keep(row, conversation_of(row))
+            self._keep(row, self._conversation(row))
             n_rows += 1
         return n_rows
 
@@ -135,12 +131,9 @@ class DuplicateCheck:
         """
         n_rows = 0
         for row in _rows(files, self._avoided_files):
-            conversation = conversation_of(row)
+            conversation = self._conversation(row)
             self._known[row.where] = _known(row, conversation)
-            for view, text in _views(conversation):
-                self._avoided[view].add(row.where, text)
-            if request := normalised(conversation.request):
-                self._requests.setdefault(request, row.where)
+            self._avoided.add(row.where, conversation)
             n_rows += 1
         return n_rows
 
@@ -155,7 +148,7 @@ class DuplicateCheck:
                 yield Checked(None, Drop(line.where, None, "unreadable", line.message))
                 continue
             try:
-                conversation = conversation_of(line)
+                conversation = self._conversation(line)
                 drop = self._drop(line, conversation)
                 if drop is None:
                     self._keep(line, conversation)
@@ -163,31 +156,30 @@ class DuplicateCheck:
                 drop = Drop(line.where, id_of(line), "unreadable", error.message)
             yield Checked(line, drop)
 
+    def _conversation(self, row: Row) -> Conversation:
+        # The row itself stays as it stands: texts that lie elsewhere are not written out with it.
+        return conversation_of(with_text(row, self.texts))
+
     def _drop(self, row: Row, conversation: Conversation) -> Drop | None:
         return self._leak(row, conversation) or self._copy(row, conversation)
 
     def _leak(self, row: Row, conversation: Conversation) -> Drop | None:
-        for view, text in _views(conversation):
-            if found := self._avoided[view].find(text):
-                return self._dropped(row, "evaluation_row", view, *found[0])
-        request = normalised(conversation.request)
-        known = request if request in self._requests else next((k for k in self._requests if _wraps(request, k)), None)
-        if known is None:
+        repeat = self._avoided.find(conversation)
+        if repeat is None:
             return None
-        similarity = jaccard(shingles(request), shingles(known))
-        return self._dropped(row, "evaluation_row", "request", self._requests[known], similarity)
+        return self._dropped(row, "evaluation_row", repeat.view, repeat.key, repeat.similarity)
 
     def _copy(self, row: Row, conversation: Conversation) -> Drop | None:
         own, text = _known(row, conversation), exchange_text(conversation)
         for key in self._exact.get(normalised(text), ()):
             other = self._known[key]
-            if other.verdict != own.verdict:
+            if not own.agrees(other):
                 return self._dropped(row, "conflicting_labels", "exchange", key, 1.0)
             if not own.is_relative(other):
                 return self._dropped(row, "exact_duplicate", "exchange", key, 1.0)
         for key, similarity in self._kept.find(text):
             other = self._known[key]
-            if other.verdict == own.verdict and not own.is_relative(other):
+            if own.agrees(other) and not own.is_relative(other):
                 return self._dropped(row, "near_duplicate", "exchange", key, similarity)
         return None
 
@@ -199,21 +191,6 @@ class DuplicateCheck:
 
     def _dropped(self, row: Row, reason: Reason, view: View, key: str, similarity: float) -> Drop:
         return Drop(row.where, id_of(row), reason, view, self._known[key].label, similarity)
-
-
-def _views(conversation: Conversation) -> Iterator[tuple[View, str]]:
-    """Yield what of a row must not stand in one that is evaluated on."""
-    yield "exchange", exchange_text(conversation)
-    if len(normalised(conversation.request)) >= _LEAST_REQUEST:
-        yield "request", conversation.request
-    if len(normalised(conversation.reply)) >= _LEAST_REPLY:
-        yield "reply", conversation.reply
-
-
-def _wraps(request: str, known: str) -> bool:
-    """Tell whether a request, both normalised, is a short one that is known, with a few words around it."""
-    is_close = len(known) in _SHORT_REQUEST and len(request) <= len(known) + _MOST_AROUND
-    return is_close and f" {known} " in f" {request} "
 
 
 def _rows(files: Iterable[Path], taken: set[Path]) -> Iterator[Row]:
@@ -246,6 +223,7 @@ def _known(row: Row, conversation: Conversation) -> _Known:
     return _Known(
         label=label,
         verdict=outcome_of(row.fields, row.where),
+        is_refusal=bit_of(row.fields, row.where),
         root=name_of(row, conversation) if origin is None else origin,
         is_variant=origin is not None,
         digest=text_digest(conversation),

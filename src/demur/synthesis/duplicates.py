@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from demur.data.label_fields import conversation_of, label_lines
 from demur.data.labelled import labelled_files
 from demur.errors import RowError, SourceError
-from demur.synthesis.near_duplicates import NearDuplicates
-from demur.synthesis.wording import tokens
+from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,21 +18,60 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation
 
-__all__ = ["Seen", "read_seen"]
+__all__ = ["Repeat", "Seen", "View", "exchange_text", "read_seen"]
 
-# "I'm sorry, I can't help with that." answers many a request: short replies are alike by nature.
-_FEWEST_REPLY_WORDS = 12
+View = Literal["exchange", "request", "reply"]
+
+# A greeting or a thanks around a short request moves its shingles too far: up to so many further characters, a request
+# that holds one to be avoided is that one.
+_SHORT_REQUEST = range(8, 81)
+_MOST_AROUND = 40
+# Shorter ones are stock: "continue", "I can't help with that." An equal request is found whatever its length.
+_LEAST_REQUEST = 20
+_LEAST_REPLY = 80
+
+
+def exchange_text(conversation: Conversation) -> str:
+    """Return what two rows are compared by: the last request and the reply; earlier turns may be added to any row."""
+    return f"{conversation.request}\n{conversation.reply}"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Say which row a conversation repeats, and in what.
+
+    Attributes:
+        view: What was compared.
+        key: Name of the other row.
+        similarity: Jaccard index of what was compared.
+    """
+
+    view: View
+    key: str
+    similarity: float
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"{self.view} of {self.key} ({self.similarity:.2f})"
 
 
 class Seen:
-    """Know rows by what is asked in them, and by their replies where these are long enough to be anybody's own.
+    """Know rows that must not come back, neither whole nor by what is asked last in them, nor by a reply of their own.
 
-    A row that nearly repeats one, by the Jaccard index of `NearDuplicates`, repeats it.
+    A text repeats another one by the Jaccard index of `NearDuplicates`. Compared are the exchange of last request and
+    reply; the last request from 20 characters on, a shorter one where it is equal; a request of 8 to 80 characters that
+    stands within another one of at most 40 more; and the reply from 80 characters on. Lengths are of folded texts.
     """
 
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._requests, self._replies = NearDuplicates(), NearDuplicates()
+    def __init__(self, *, threshold: float = 0.6) -> None:
+        """Begin with none.
+
+        Args:
+            threshold: Jaccard index from which texts are near duplicates.
+        """
+        views: tuple[View, ...] = ("exchange", "request", "reply")
+        self._near = {view: NearDuplicates(threshold=threshold) for view in views}
+        self._requests: dict[str, str] = {}
         self._hash = hashlib.sha256()
 
     @property
@@ -41,21 +80,24 @@ class Seen:
         return self._hash.hexdigest()
 
     def add(self, key: str, conversation: Conversation) -> None:
-        """Take a row under a name."""
+        """Take a row under a name of its own."""
         texts = [[turn.role, turn.content] for turn in conversation.turns]
         self._hash.update(json.dumps(texts, ensure_ascii=True).encode())
-        self._requests.add(key, _asked(conversation))
-        if _is_own(conversation):
-            self._replies.add(key, conversation.reply)
+        for view, text in _views(conversation):
+            self._near[view].add(key, text)
+        if request := normalised(conversation.request):
+            self._requests.setdefault(request, key)
 
-    def find(self, conversation: Conversation) -> str | None:
-        """Say which row a conversation repeats, and in what; None where it repeats none."""
-        replies = self._replies.find(conversation.reply) if _is_own(conversation) else []
-        for part, found in (("request", self._requests.find(_asked(conversation))), ("reply", replies)):
-            if found:
-                key, likeness = max(found, key=lambda pair: pair[1])
-                return f"{part} of {key} ({likeness:.2f})"
-        return None
+    def find(self, conversation: Conversation) -> Repeat | None:
+        """Say which row a conversation repeats; None where it repeats none."""
+        for view, text in _views(conversation):
+            if found := self._near[view].find(text):
+                return Repeat(view, *found[0])
+        request = normalised(conversation.request)
+        known = request if request in self._requests else next((k for k in self._requests if _wraps(request, k)), None)
+        if known is None:
+            return None
+        return Repeat("request", self._requests[known], jaccard(shingles(request), shingles(known)))
 
 
 def read_seen(paths: list[Path]) -> tuple[Seen, int, list[RowError]]:
@@ -96,9 +138,16 @@ def _conversations(path: Path) -> Iterator[tuple[str, Conversation] | RowError]:
             yield error
 
 
-def _asked(conversation: Conversation) -> str:
-    return "\n".join(turn.content for turn in conversation.context if turn.role == "user")
+def _views(conversation: Conversation) -> Iterator[tuple[View, str]]:
+    """Yield what of a row must not stand in another one."""
+    yield "exchange", exchange_text(conversation)
+    if len(normalised(conversation.request)) >= _LEAST_REQUEST:
+        yield "request", conversation.request
+    if len(normalised(conversation.reply)) >= _LEAST_REPLY:
+        yield "reply", conversation.reply
 
 
-def _is_own(conversation: Conversation) -> bool:
-    return len(tokens(conversation.reply)) >= _FEWEST_REPLY_WORDS
+def _wraps(request: str, known: str) -> bool:
+    """Tell whether a request, both normalised, is a short one that is known, with a few words around it."""
+    is_close = len(known) in _SHORT_REQUEST and len(request) <= len(known) + _MOST_AROUND
+    return is_close and f" {known} " in f" {request} "

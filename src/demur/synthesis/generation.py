@@ -188,7 +188,7 @@ class Generation:
     def _problem(self, talk: Conversation, cell: Cell) -> Problem | None:
         """Return what is wrong with a row before anybody is asked to judge it."""
         repeated = self.avoided.find(talk)
-        return Problem("avoided", repeated) if repeated is not None else row_problem(talk, cell, self.recipe)
+        return Problem("avoided", str(repeated)) if repeated is not None else row_problem(talk, cell, self.recipe)
 
     def _judged(self, cell: Cell, attempt: int, talk: Conversation, reply: Reply, kept: Seen) -> Decision:
         found = read_judgement(reply, self.taxonomy)
@@ -203,7 +203,7 @@ class Generation:
         problem = judgement_problem(found, cell)
         repeated = kept.find(talk) if problem is None else None
         if repeated is not None:
-            problem = Problem("duplicate", repeated)
+            problem = Problem("duplicate", str(repeated))
         if problem is not None:
             return _failed(cell, attempt, problem, talk, said)
         return Decision(cell.id, attempt, "kept", conversation=talk, judged=said)

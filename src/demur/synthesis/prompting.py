@@ -52,7 +52,15 @@ _ROW_SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, config=CLOSED)
 class PromptFile:
-    """Hold a prompt as it is written down: Jinja templates under a name and a version."""
+    """Hold a prompt as it is written down: Jinja templates under a name and a version.
+
+    Attributes:
+        name: What it is called.
+        version: Changes with its words.
+        system: What the model is told, over `taxonomy` and `gate`; of a row, over `category` and its `group`, too.
+        user: The plan of a row, over `cell`, `category`, `attempt` and what the axes say: `asks`, `replies`. Only a
+            prompt that has rows written has one.
+    """
 
     name: Key
     version: Annotated[int, Field(ge=1, strict=True)]
@@ -110,14 +118,13 @@ class RowPrompt:
         self.taxonomy = taxonomy
         self.name = file.digest(taxonomy)
         given = {**recipe.parameters, **({} if parameters is None else parameters)}
-        self._sends_seed = given.get("seed", 0) is not None
+        self._given = given
         self.parameters = {name: value for name, value in given.items() if value is not None}
         self._recipe = recipe
         if file.user is None:
             message = f"prompt {file.name}-{file.version} has no `user` part; it is to name the plan of a row"
             raise RecipeError(message)
-        self._where = f"prompt {file.name}-{file.version}"
-        self._templates = {"system": self._template(file.system), "user": self._template(file.user)}
+        self._system_part, self._user_part = _Template(file, "system", file.system), _Template(file, "user", file.user)
         self._systems: dict[str, str] = {}
 
     def request(self, cell: Cell, attempt: int) -> ChatRequest:
@@ -130,18 +137,28 @@ class RowPrompt:
             "asks": _said(cell, self._recipe.input),
             "replies": _said(cell, self._recipe.output),
         }
-        messages = (Message("system", self._system(category)), Message("user", self._rendered("user", given)))
-        seed = {"seed": cell.seed_of(attempt)} if self._sends_seed else {}
-        return ChatRequest(messages, self.name, _ROW_SCHEMA, {**seed, **self.parameters})
+        messages = (Message("system", self._system(category)), Message("user", self._user_part.filled(given)))
+        seed = self.seed(cell, attempt)
+        sent = {} if seed is None else {"seed": seed}
+        return ChatRequest(messages, self.name, _ROW_SCHEMA, {**sent, **self.parameters})
+
+    def seed(self, cell: Cell, attempt: int) -> Any:  # noqa: ANN401  # whatever the parameters give
+        """Return the seed that is sent: that of the parameters, else the row's own; None where none is."""
+        return self._given.get("seed", cell.seed_of(attempt))
 
     def _system(self, category: Category) -> str:
         if category.key not in self._systems:
             group = next(each for each in self.taxonomy.groups if each.key == category.group)
             given = {"taxonomy": self.taxonomy, "gate": self.taxonomy.gate, "category": category, "group": group}
-            self._systems[category.key] = self._rendered("system", given)
+            self._systems[category.key] = self._system_part.filled(given)
         return self._systems[category.key]
 
-    def _template(self, text: str) -> Any:  # noqa: ANN401  # jinja's own type, imported where it is used
+
+class _Template:
+    """Fill in one part of a prompt."""
+
+    def __init__(self, file: PromptFile, part: str, text: str) -> None:
+        """Read the template."""
         from jinja2 import StrictUndefined, TemplateSyntaxError
         from jinja2.sandbox import SandboxedEnvironment
 
@@ -149,19 +166,21 @@ class RowPrompt:
         environment = SandboxedEnvironment(
             undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
         )
+        self._where, self._part = f"prompt {file.name}-{file.version}", part
         try:
-            return environment.from_string(text)
+            self._template = environment.from_string(text)
         except TemplateSyntaxError as error:
             message = f"{self._where}: line {error.lineno}: {error.message}"
             raise RecipeError(message) from error
 
-    def _rendered(self, part: str, given: Mapping[str, object]) -> str:
+    def filled(self, given: Mapping[str, object]) -> str:
+        """Return the text, with names for what they stand for."""
         from jinja2 import TemplateError
 
         try:
-            return str(self._templates[part].render(given)).strip()
+            return str(self._template.render(given)).strip()
         except TemplateError as error:
-            message = f"{self._where}: `{part}` cannot be filled in: {error}"
+            message = f"{self._where}: `{self._part}` cannot be filled in: {error}"
             raise RecipeError(message) from error
 
 
@@ -169,9 +188,16 @@ class CheckPrompt:
     """Turn a written row into a request to the model that judges it: a judge's own prompt, and two questions more."""
 
     def __init__(self, file: PromptFile, taxonomy: Taxonomy, parameters: Mapping[str, Any]) -> None:
-        """Take the further questions; they stand after what a judge is told."""
+        """Take the further questions; they stand after what a judge is told.
+
+        Raises:
+            RecipeError: The template cannot be read, names what is not there, or has a `user` part.
+        """
+        if file.user is not None:
+            message = f"prompt {file.name}-{file.version} has a `user` part; a judge is asked as `demur judge` asks"
+            raise RecipeError(message)
         self._judge = JudgePrompt(taxonomy)
-        self._further = file.system
+        self._further = _Template(file, "system", file.system).filled({"taxonomy": taxonomy, "gate": taxonomy.gate})
         self.parameters = dict(parameters)
         self.name = f"{file.digest(taxonomy)}/{self._judge.version}"
 

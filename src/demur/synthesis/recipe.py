@@ -33,11 +33,14 @@ _FOLDER = "synth/recipes"
 
 @dataclass(frozen=True, slots=True, config=CLOSED)
 class Mix:
-    """Say how rows are shared out among the verdicts, by weight; `none` are hard negatives."""
+    """Say how rows are shared out among the verdicts, by weight; `none` are hard negatives.
 
-    full: _Weight = 2.0
-    partial: _Weight = 1.0
-    none: _Weight = 1.0
+    A verdict that a mix does not name is not met.
+    """
+
+    full: _Weight = 0.0
+    partial: _Weight = 0.0
+    none: _Weight = 0.0
 
     def weights(self) -> dict[Outcome, float]:
         """Return the weights of the verdicts that are to be met."""
@@ -110,7 +113,7 @@ class SynthesisRecipe:
         name: What the recipe is called; row ids begin with it.
         rows: Rows for each category.
         categories: Which; none for all of the taxonomy.
-        verdicts: How the rows of a category are shared out among the verdicts.
+        verdicts: How the rows of a category are shared out among the verdicts; where nothing is said, 2 : 1 : 1.
         input: Axes of what is asked.
         output: Axes of the reply.
         prompt: Prompt that has rows written, by name and version.
@@ -124,7 +127,7 @@ class SynthesisRecipe:
     name: Key
     rows: _Count
     categories: tuple[CategoryRows, ...] = ()
-    verdicts: Mix = field(default_factory=Mix)
+    verdicts: Mix = field(default_factory=lambda: Mix(full=2.0, partial=1.0, none=1.0))
     input: tuple[Axis, ...] = ()
     output: tuple[Axis, ...] = ()
     prompt: Text = "row-1"

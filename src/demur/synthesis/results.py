@@ -51,8 +51,10 @@ class Results:
 
     def _warnings(self) -> Iterator[str]:
         for category, counts in self.by_category.items():
-            if counts.kept < _LEAST_KEPT * (counts.planned - counts.pending):
-                yield f"{category}: only {counts.kept:,} of {counts.planned:,} planned rows are kept"
+            n_decided = counts.planned - counts.pending
+            if counts.kept < _LEAST_KEPT * n_decided:
+                which = "rows decided so far" if counts.pending else "planned rows"
+                yield f"{category}: only {counts.kept:,} of {n_decided:,} {which} are kept"
             yield from (f"{category}: {warning}" for warning in self.diversity[category].warnings())
         for axis, values in self.coverage.items():
             for value, (n_planned, n_kept) in values.items():
@@ -150,7 +152,8 @@ def _reject(cell: Cell, decision: Decision, generation: Generation) -> dict[str,
 
 
 def _provenance(cell: Cell, decision: Decision, generation: Generation) -> dict[str, Any]:
-    own = {"seed": cell.seed_of(decision.attempt), "attempt": decision.attempt, "axes": cell.axes}
+    seed = generation.row_prompt.seed(cell, decision.attempt)
+    own = {"seed": seed, "attempt": decision.attempt, "axes": cell.axes}
     return {**generation.provenance, **own}
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.data.label_fields import conversation_of, label_lines, outcome_of
+from demur.data.label_fields import bit_of, conversation_of, label_lines
 from demur.errors import RowError
 from demur.studies.partition import prompt_key
 from demur.synthesis.mutations import MUTATIONS, refusing_sentences
 from demur.synthesis.origins import name_of, origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -94,18 +94,20 @@ def vary(path: Path, variation: Variation) -> Iterator[list[dict[str, Any]] | Ro
     A variant has the fields of its row, with new `messages`, the name of the row and a number as its `id`, and its
     provenance: `origin`, the name of the row, which is its id, or follows from its text where it has none;
     `origin_prompt`, by which training keeps it on the row's side; `mutations`, in the order in which they were done;
-    and `mutation_seed`. What annotators said of the row's own text is left out.
+    and `mutation_seed`. What annotators said of the row's own text is left out. A row under the name of one before it
+    would give variants under taken ids, and counts among those with something wrong.
 
     Args:
         path: The file.
         variation: How the rows are varied.
     """
+    places: dict[str, str] = {}
     for line in label_lines(path):
         if isinstance(line, RowError):
             yield line
             continue
         try:
-            yield _rows(line, variation)
+            yield _rows(line, variation, places)
         except RowError as error:
             yield error
 
@@ -114,13 +116,18 @@ def vary(path: Path, variation: Variation) -> Iterator[list[dict[str, Any]] | Ro
 _OF_THE_TEXT = ("annotations", "evidence")
 
 
-def _rows(line: Row, variation: Variation) -> list[dict[str, Any]]:
+def _rows(line: Row, variation: Variation, places: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the variants of a row, and note where its name stands."""
     conversation = conversation_of(line)
     if (origin := origin_of(line)) is not None:
         message = f"is a variant of {origin!r} itself; vary the rows that it came from"
         raise RowError(message, where=line.where, reason="variant")
-    refuses = _refuses(line.fields, line.where)
+    # Where a row does not say, it may refuse.
+    refuses = bit_of(line.fields, line.where) is not False
     name = name_of(line, conversation)
+    if (first := places.setdefault(name, line.where)) != line.where:
+        message = f"goes by {name!r}, as {first} does; give each row an id of its own"
+        raise RowError(message, where=line.where, reason="repeated_id")
     kept = {field: value for field, value in line.fields.items() if field not in _OF_THE_TEXT}
     return [
         {
@@ -134,11 +141,6 @@ def _rows(line: Row, variation: Variation) -> list[dict[str, Any]]:
         }
         for number, (names, variant) in enumerate(variation.variants(conversation, name=name, refuses=refuses), start=1)
     ]
-
-
-def _refuses(fields: Mapping[str, object], where: str) -> bool:
-    """Tell whether a row refuses; where it does not say, it may."""
-    return outcome_of(fields, where) != "none" and fields.get("refusal") not in (False, 0)
 
 
 def _shows(conversation: Conversation) -> bool:
