@@ -100,7 +100,7 @@ class EngineError(DemurError):
 
 
 class LabelerError(DemurError):
-    """Say that a labeler has no such name, or one that another has."""
+    """Say that a labeler has no such name, or one that another has, or gives a kind that is not in the taxonomy."""
 
 
 class EndpointError(DemurError):

@@ -7,18 +7,24 @@ import re
 import signal
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from demur.labelers.judge_prompt import JudgePrompt
 from demur.studies.folder import AuditFolder
+from demur.studies.inputs import _FromSource
 from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, Response, kind_of
 from tests.processes import start, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from demur.conversation import Conversation
+    from demur.llm.exchange import ChatRequest
+    from demur.studies.inputs import Item
 
     Demur = Callable[..., tuple[int, str, str]]
 
@@ -98,6 +104,21 @@ def test_a_run_that_is_under_way_is_joined_by_no_other(demur: Demur, llm_server:
     assert "is being written by another process" in errors
     assert n_stored(tmp_path, "charges") == 4
     assert llm_server.n_paid == 4
+
+
+def test_the_books_of_a_finished_audit_are_left_by_a_run_that_asks_nothing(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path
+) -> None:
+    """Be it refused, because the audit is there or was another one, or be all of it done."""
+    write_rows(tmp_path / "rows.jsonl", 4, is_mixed=False)
+    words, out = judge_words(llm_server, tmp_path), tmp_path / "out"
+    assert demur(*words[:-1], tmp_path / "other", "--limit", 1)[0] == 0
+    assert demur(*words)[0] == 0
+    before = (out / "spending.json").read_bytes()
+    assert (json.loads(before)["answers"], json.loads(before)["reused"]) == (3, 1)
+    for further, code in (((), 1), (("--resume", "--prompt", "short"), 1), (("--resume",), 0)):
+        assert demur(*words, *further)[0] == code
+        assert (out / "spending.json").read_bytes() == before
 
 
 def test_a_run_that_is_killed_goes_on_and_pays_for_no_answer_twice(
@@ -229,6 +250,31 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(demur: Demur, llm_server: Llm
     assert not llm_server.requests
     printed = demur("judge", tmp_path / "rows.jsonl", "--model", "mystery", "--dry-run")[1]
     assert printed.splitlines()[2].startswith("cost: not known, for want of a price; give --price INPUT,OUTPUT")
+
+
+def test_a_dry_run_reads_as_it_counts(demur: Demur, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is counted is let go before all is read: a source of any size fits."""
+    n, n_read = 20, 0
+    seen: list[int] = []
+    items, request = _FromSource.items, JudgePrompt.request
+
+    def counted_items(self: _FromSource) -> Iterator[Item]:
+        nonlocal n_read
+        for item in items(self):
+            n_read += 1
+            yield item
+
+    def counted_request(self: JudgePrompt, conversation: Conversation, parameters: Mapping[str, Any]) -> ChatRequest:
+        seen.append(n_read)
+        return request(self, conversation, parameters)
+
+    monkeypatch.setattr(_FromSource, "items", counted_items)
+    monkeypatch.setattr(JudgePrompt, "request", counted_request)
+    write_rows(tmp_path / "rows.jsonl", n, is_mixed=False)
+    code, printed, errors = demur("judge", tmp_path / "rows.jsonl", "--model", "m", "--dry-run")
+    assert code == 0, errors
+    assert printed.startswith("20 replies: 20 to ask\n")
+    assert seen == list(range(1, n + 1))
 
 
 @pytest.mark.parametrize(

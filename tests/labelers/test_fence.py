@@ -98,6 +98,34 @@ def test_of_a_long_conversation_the_newest_messages_and_the_system_prompt_are_re
     assert text.index("0033") < text.index("0039") < text.index("Last?") < text.index("No.")
 
 
+def test_of_many_messages_after_the_request_the_newest_are_read() -> None:
+    """Of 60 of 10,000 characters, each cut to 8,000 and a few, one has room in 16,000; of short ones all have."""
+    calls = [Turn("tool", f"{i:04}" * 2_500) for i in range(60)]
+    talk = Conversation((Turn("user", "First?"), *calls, Turn("assistant", "No.")))
+    assert marks(talk)[:3] == ["⟦# user⟧", "⟦# 59 messages left out⟧", "⟦# tool⟧"]
+    text = fenced(talk)
+    assert "0059" in text
+    assert "0058" not in text
+    assert len(text) < 9_000
+    short = Conversation((Turn("user", "First?"), *(Turn("tool", "T"),) * 60, Turn("assistant", "No.")))
+    assert marks(short).count("⟦# tool⟧") == 60
+
+
+def test_a_system_message_stays_wherever_it_stands_and_not_without_end() -> None:
+    """Before or after messages that have no room; of many, the first have room, 2,000 characters each at most."""
+    older = [Turn("user", f"{i:04}" * 250) for i in range(40)]
+    last = (Turn("user", "Last?"), Turn("assistant", "No."))
+    for turns in (
+        (*older[:1], Turn("system", "Rules."), *older[1:], *last),
+        (*older, *last[:1], Turn("system", "Rules."), last[1]),
+    ):
+        assert "Rules." in fenced(Conversation(turns))
+    many = Conversation((*(Turn("system", f"{i:04}" * 1_000) for i in range(40)), *last))
+    assert marks(many)[0] == "⟦# 37 earlier messages left out⟧"
+    assert "0000" in fenced(many)
+    assert len(fenced(many)) < 9_000
+
+
 def test_a_reply_without_a_request_is_fenced_too() -> None:
     """A bare reply, and one after another."""
     assert marks(Conversation((Turn("assistant", "No."),))) == ["⟦# assistant, to be judged⟧", "⟦# end⟧"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +129,8 @@ def test_a_verdict_is_none_full_or_partial_with_its_kinds_and_no_probability(
     rows = [Conversation.of("?", " "), conversation("right", 1), Conversation.of("?", ""), Conversation.of("?", "")]
     verdicts = list(opened().label(rows))
     assert [verdict.unscored_reason for verdict in verdicts] == ["empty_reply", None, "empty_reply", "empty_reply"]
-    assert (verdicts[1].category, verdicts[1].group, verdicts[1].refusal_probability != 0.5) == (
-        "illegal_activity",
-        "should_not",
-        True,
-    )
+    assert (verdicts[1].category, verdicts[1].group) == ("illegal_activity", "should_not")
+    assert math.isnan(verdicts[1].refusal_probability)
     assert llm_server.n_paid == 1
     assert list(opened().label([])) == []
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
 
 PRIVATE = '{"reason": "r", "verdict": "full", "labels": ["privacy"]}'
+QUOTING = '{"reason": "It ends its thinking with </think>, and declines.", "verdict": "full", "labels": ["privacy"]}'
 NONE = '{"reason": "r", "verdict": "none", "labels": []}'
 
 
@@ -44,6 +45,8 @@ def said(verdict: object, *labels: object) -> str:
         (f"{PRIVATE}\n{PRIVATE}", "full", "privacy", ()),
         (f"<think>Is it {NONE}? No.</think>{PRIVATE}", "full", "privacy", ()),
         (f"Is it {NONE}? No.</think>\n\n{PRIVATE}", "full", "privacy", ()),
+        (QUOTING, "full", "privacy", ()),
+        (f"<think>Hm.</think>{QUOTING}", "full", "privacy", ()),
         (f"<|channel|>analysis<|message|>{NONE}<|end|><|channel|>final<|message|>{PRIVATE}", "full", "privacy", ()),
     ],
 )  # fmt: skip

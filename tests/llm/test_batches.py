@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -268,6 +269,17 @@ def test_files_are_as_large_as_a_provider_takes() -> None:
     assert [keys for keys, _ in files] == [["k0", "k1"], ["k2"], ["k3", "k4"]]
     assert [content.count(b"\n") for _, content in files] == [2, 1, 2]
     assert list(batch_files([], dialect=Dialect(), model="m")) == []
+
+
+@pytest.mark.parametrize("breaker", ["\u2028", "\u2029", "\x85"])
+def test_an_answer_may_hold_what_else_breaks_lines(breaker: str) -> None:
+    """JSON has them bare in its strings; only a newline ends a line of results."""
+    completion = {"choices": [{"message": {"content": f"a{breaker}b"}, "finish_reason": "stop"}]}
+    lines = [
+        json.dumps({"custom_id": key, "response": {"status_code": 200, "body": completion}}, ensure_ascii=False)
+        for key in ("k", "l")
+    ]
+    assert dict(read_batch_file("\r\n".join(lines))) == dict.fromkeys("kl", Answer(f"a{breaker}b", "stop"))
 
 
 @pytest.mark.parametrize(

@@ -566,6 +566,32 @@ def test_a_key_goes_to_the_server_and_nowhere_else(
     assert not [text for text in (*seen, stored.decode("latin-1")) if KEY in text]
 
 
+@pytest.mark.parametrize("word", ["none", "full", "EMPTY", "not-needed"])
+@pytest.mark.parametrize("is_batch", [False, True], ids=["direct", "batch"])
+def test_a_word_given_for_a_key_stays_in_answers(
+    llm_server: LlmServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, *, is_batch: bool
+) -> None:
+    """A server on one's own machine takes any key: an answer that says the same word is left as it came."""
+    monkeypatch.setenv("MY_KEY", word)
+    said = f'{{"reason": "{word}", "verdict": "none", "labels": []}}'
+    completion = {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}
+    llm_server.rejects = lambda _: Response(200, completion)
+    endpoint = Endpoint("m", llm_server.url, "MY_KEY")
+    client = Client(endpoint, cache=tmp_path / "c.sqlite", prices=PRICES, is_batch=is_batch, poll_seconds=0.01)
+    replies = list(client.ask([request(i) for i in range(3)], usable))
+    client.close()
+    assert [reply.text for reply in replies if isinstance(reply, Answer)] == [said] * 3
+
+
+@pytest.mark.parametrize("value", ["…", "sk-abc…", "sk-abc\ndef"])
+def test_a_key_that_cannot_be_sent_is_answered_clearly(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """As where an example is copied as it stands; the value is not quoted."""
+    monkeypatch.setenv("OPENAI_API_KEY", value)
+    with pytest.raises(EndpointError, match="OPENAI_API_KEY holds a character") as error:
+        Endpoint("m").key()
+    assert "sk-abc" not in str(error.value)
+
+
 def test_the_key_of_one_provider_is_not_sent_to_another(
     llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -583,7 +609,19 @@ def test_the_key_of_one_provider_is_not_sent_to_another(
 
 
 @pytest.mark.parametrize(
-    "url", ["", "api.openai.com/v1", "ftp://host/v1", f"https://me:{KEY}@host/v1", f"https://host/v1?key={KEY}"]
+    "url",
+    [
+        "",
+        "api.openai.com/v1",
+        "ftp://host/v1",
+        f"https://me:{KEY}@host/v1",
+        f"https://host/v1?key={KEY}",
+        "http://localhost:abc/v1",
+        "http://localhost:99999/v1",
+        "http://[::1/v1",
+        f"https://me:{KEY}@host:abc/v1",
+        f"https://host:{KEY}/v1",
+    ],
 )
 def test_an_address_is_an_address_and_no_place_for_keys(url: str) -> None:
     """What is refused is not quoted where it may hold a key."""

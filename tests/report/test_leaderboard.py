@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import demur
-from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, write_leaderboard
+from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, require_board, write_leaderboard
 from demur.report.leaderboard_html import render_leaderboard
 from demur.report.leaderboard_plots import band_plot, frontier_plot
 from demur.report.leaderboard_tables import band_table, main_table, pace_table, versus_tables
@@ -124,3 +124,18 @@ def test_a_folder_holds_every_form(models: Leaderboard, tmp_path: Path) -> None:
     assert "](frontier.svg)" in (tmp_path / "board" / "leaderboard.md").read_text(encoding="utf-8")
     assert (tmp_path / "board" / "frontier.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
     assert not list((tmp_path / "board").glob("*.tmp"))
+
+
+def test_a_board_that_was_stopped_halfway_may_be_replaced(
+    models: Leaderboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever file it was stopped at, the folder is known for a leaderboard's."""
+
+    def stopped(_: Leaderboard) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("demur.report.leaderboard_html.render_leaderboard", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write_leaderboard(models, tmp_path)
+    assert (tmp_path / "frontier.svg").exists()
+    require_board(tmp_path, overwrite=True)

@@ -20,7 +20,7 @@ from demur.labelers.judge import Judge
 from demur.studies.benchmark import benchmark
 from demur.studies.panel import Panel
 from demur.taxonomy import Taxonomy
-from demur.verdict import Verdict
+from demur.verdict import Policy, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -239,6 +239,29 @@ def test_names_are_checked_before_anything_is_labelled() -> None:
         benchmark(take_annotated(rows(), TAXONOMY), [], TAXONOMY)
     with pytest.raises(SourceError, match="no row has `messages`"):
         demur.benchmark([{"id": "1", "annotations": [annotation("m_1", "none")]}], ["keywords"])
+
+
+def test_a_labeler_of_another_policy_is_met_before_anything_is_labelled() -> None:
+    """Whoever stands before it in the list has not been asked, and so not been paid."""
+    first, broad = Scripted("first"), Scripted("broad")
+    asked: list[str] = []
+    broad.policy = Policy.broad  # type: ignore[attr-defined]  # as classifiers have one
+    with pytest.raises(ValueError, match="'broad' decides under 'broad'"):
+        measured(first, broad, on_verdict=lambda name, *_: asked.append(name))
+    assert not asked
+
+
+class Rude(Scripted):
+    """Give a kind that nobody knows."""
+
+    def _verdict(self, said: str) -> Verdict:
+        return Verdict("full", category="rudeness") if said == "privacy" else super()._verdict(said)
+
+
+def test_a_kind_outside_the_taxonomy_is_named_with_who_gave_it() -> None:
+    """And those that there are."""
+    with pytest.raises(LabelerError, match=r"'program' gave the kind 'rudeness'; the taxonomy '.+' has .*privacy"):
+        measured(Rude())
 
 
 class Echo(Judge):

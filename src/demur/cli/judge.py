@@ -53,7 +53,11 @@ from demur.report.numbers import with_noun
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from demur.conversation import Conversation
     from demur.labelers.judge import Judge
+    from demur.llm.budget import Spending
     from demur.llm.client import Client
     from demur.studies.findings import Audit
 
@@ -131,6 +135,7 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
     with AuditFolder(out).held("spending-"):
         if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
             judge.client.begin()
+        n_before = _n_answered(judge.spending)
         try:
             with audit_bar(console, SpentColumn(judge.client)) as progress:
                 found = run(
@@ -138,7 +143,9 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
                     **options,
                 )  # fmt: skip
         finally:
-            _write_spending(judge.client, out)
+            # A run that is refused, or that finds all done, leaves the books of the audit that is there.
+            if _n_answered(judge.spending) > n_before or not AuditFolder(out).spending.exists():
+                _write_spending(judge.client, out)
     print_summary(found, out)
     print(spending_line(judge.spending))
     if said := _how_to_ask_again(found):
@@ -167,13 +174,18 @@ def _begins_anew(out: Path, *, resume: bool, overwrite: bool) -> bool:
     return not AuditFolder(out).manifest.is_file() or (overwrite and not resume)
 
 
+def _n_answered(spending: Spending) -> int:
+    """Count the requests that something came of, be it a failure."""
+    return spending.answers + spending.failures + spending.reused
+
+
 def _write_spending(client: Client, out: Path) -> None:
     """Write down what was paid, however the run ended; nothing where it did not begin."""
     from demur.studies.folder import AuditFolder
     from demur.studies.writing import write_json
 
     spending = client.spending
-    if not (spending.answers or spending.failures or spending.reused):
+    if not _n_answered(spending):
         return
     price = client.price
     dated = client.prices.dated if price is None or price.read is None else price.read
@@ -186,13 +198,17 @@ def _print_estimate(judge: Judge, source: str, reading: dict[str, Any]) -> None:
     from demur.studies.inputs import ReadingOptions, open_input
 
     n_blank = n_broken = 0
-    talks: list[Conversation] = []
-    for item in open_input(source, ReadingOptions(**reading)).items():
-        if not isinstance(item, Conversation):
-            n_broken += 1
-        elif not item.reply.strip():
-            n_blank += 1
-        else:
-            talks.append(item)
-    for line in estimate_lines(judge.estimate(talks), n_blank=n_blank, n_broken=n_broken):
+
+    def talks() -> Iterator[Conversation]:
+        nonlocal n_blank, n_broken
+        for item in open_input(source, ReadingOptions(**reading)).items():
+            if not isinstance(item, Conversation):
+                n_broken += 1
+            elif not item.reply.strip():
+                n_blank += 1
+            else:
+                yield item
+
+    found = judge.estimate(talks())
+    for line in estimate_lines(found, n_blank=n_blank, n_broken=n_broken):
         print(line)

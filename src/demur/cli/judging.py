@@ -83,7 +83,15 @@ TimeoutSeconds = Annotated[
 ]
 Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after 429, 5xx and lost connections.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before more USD than that are spent.")]
-MaxRows = Annotated[int | None, typer.Option("--max-rows", min=0, help="Stop after paying for so many replies.")]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rows",
+        min=0,
+        help="Stop after paying for so many replies. judge and evaluate give no result then, benchmark measures what "
+        "there is; with a larger limit, nothing is paid for twice.",
+    ),
+]
 PriceFile = Annotated[Path | None, typer.Option("--prices", help="File of prices (YAML); the shipped one by default.")]
 PricePair = Annotated[
     str | None, typer.Option("--price", help="INPUT,OUTPUT: what the model costs, in USD for a million tokens.")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from demur.data.json_text import decode_json
+
 __all__ = ["joined_reasoning", "set_reasoning_apart"]
 
 _NAMES = "think|thinking|reasoning|thought"
@@ -31,7 +33,8 @@ def set_reasoning_apart(text: str) -> tuple[str, str | None]:
     r"""Return the reply without its thinking, and the thinking, or None where there is none.
 
     A block that is never closed leaves an empty reply: it was cut while it still thought. A closing tag that nothing
-    opened ends a block too, since chat templates put the opening one into the prompt.
+    opened ends a block too, since chat templates put the opening one into the prompt; but not within a reply that is
+    all of it one JSON object.
 
     >>> set_reasoning_apart("<think>Is this safe? Yes.</think>\n\nHere you go.")
     ('Here you go.', 'Is this safe? Yes.')
@@ -39,7 +42,7 @@ def set_reasoning_apart(text: str) -> tuple[str, str | None]:
     if _HARMONY_START.match(text):
         return _harmony(text)
     reply, blocks = _leading_blocks(text)
-    orphan = _orphan_end(reply)
+    orphan = None if _is_object(reply) else _orphan_end(reply)
     if orphan is not None:
         blocks.append(reply[: orphan.start()])
         reply = reply[orphan.end() :]
@@ -63,6 +66,16 @@ def _leading_blocks(text: str) -> tuple[str, list[str]]:
         blocks.append(block)
         text = rest[0] if rest else ""
     return text, blocks
+
+
+def _is_object(text: str) -> bool:
+    """Tell whether a text is one JSON object, whose strings may hold any tag; read only where it may hold one."""
+    if not text.lstrip().startswith("{") or _ORPHAN.search(text) is None:
+        return False
+    try:
+        return isinstance(decode_json(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _orphan_end(text: str) -> re.Match[str] | None:

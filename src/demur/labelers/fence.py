@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from demur.conversation import Conversation, Turn
 
@@ -18,8 +18,9 @@ _FENCE_DIGITS = 12
 # How much of a conversation a judge reads, in characters. Beginning and end are kept: refusals stand there.
 _REPLY_CHARACTERS = 12_000
 _REQUEST_CHARACTERS = 8_000
-_TURN_CHARACTERS = 2_000
-_EARLIER_CHARACTERS = 8_000
+# A turn before the request and one after it, and all before and all after it. System prompts have a room of their own.
+_EARLIER_TURN, _LATER_TURN = 2_000, 8_000
+_EARLIER_TURNS, _LATER_TURNS, _SYSTEM_TURNS = 8_000, 16_000, 8_000
 
 # Marks are written in these brackets, so a conversation may hold none, nor what looks like them.
 _BRACKETS = str.maketrans({"⟦": "[", "⟧": "]", "〚": "[", "〛": "]", "⟬": "[", "⟭": "]"})
@@ -56,31 +57,32 @@ def fenced(conversation: Conversation) -> str:
 
 def _parts(conversation: Conversation, fence: str) -> Iterator[str]:
     context = conversation.context
-    first = max((i for i, turn in enumerate(context) if turn.role == "user"), default=len(context))
-    earlier, n_left_out = _newest(context[:first], fence)
-    if n_left_out:
-        yield f"⟦{fence} {n_left_out} earlier messages left out⟧"
-    yield from earlier
-    for turn in context[first:]:
+    last = max((i for i, turn in enumerate(context) if turn.role == "user"), default=len(context))
+    yield from _kept(context[:last], "earlier messages", _EARLIER_TURN, _EARLIER_TURNS, fence)
+    for turn in context[last : last + 1]:
         yield _part(turn.role, turn, _REQUEST_CHARACTERS, fence)
+    yield from _kept(context[last + 1 :], "messages", _LATER_TURN, _LATER_TURNS, fence)
     yield _part("assistant, to be judged", conversation.turns[-1], _REPLY_CHARACTERS, fence)
 
 
-def _newest(turns: tuple[Turn, ...], fence: str) -> tuple[list[str], int]:
-    """Return the newest of older turns that there is room for, and how many are left out; a system prompt stays."""
-    kept: list[str] = []
-    room = _EARLIER_CHARACTERS
-    for i, turn in reversed(list(enumerate(turns))):
-        part = _part(turn.role, turn, _TURN_CHARACTERS, fence)
-        if len(part) > room and turn.role != "system":
-            return [*_system(turns[:i], fence), *reversed(kept)], i + 1 - len(_system(turns[:i], fence))
+def _kept(turns: tuple[Turn, ...], what: str, limit: int, room: int, fence: str) -> Iterator[str]:
+    """Yield how many turns are left out, and those kept: the newest, and the first system prompts beside them."""
+    parts = [(place, _part(turn.role, turn, limit, fence)) for place, turn in enumerate(turns)]
+    system = [part for part, turn in zip(parts, turns, strict=True) if turn.role == "system"]
+    others = [part for part, turn in zip(parts, turns, strict=True) if turn.role != "system"]
+    kept = sorted([*_that_fit(system, _SYSTEM_TURNS), *_that_fit(reversed(others), room)])
+    if len(kept) < len(turns):
+        yield f"⟦{fence} {len(turns) - len(kept)} {what} left out⟧"
+    yield from (part for _, part in kept)
+
+
+def _that_fit(parts: Iterable[tuple[int, str]], room: int) -> Iterator[tuple[int, str]]:
+    """Yield the first ones, as long as there is room for them."""
+    for place, part in parts:
+        if len(part) > room:
+            return
         room -= len(part)
-        kept.append(part)
-    return kept[::-1], 0
-
-
-def _system(turns: tuple[Turn, ...], fence: str) -> list[str]:
-    return [_part(turn.role, turn, _TURN_CHARACTERS, fence) for turn in turns[:1] if turn.role == "system"]
+        yield place, part
 
 
 def _part(role: str, turn: Turn, limit: int, fence: str) -> str:

@@ -143,7 +143,7 @@ class Judge:
 
     def estimate(self, conversations: Iterable[Conversation | str]) -> Estimate:
         """Say what judging conversations would come to, without asking anything."""
-        requests = self._requests(as_conversations(conversations), [])
+        requests = self._requests(as_conversations(conversations), deque(maxlen=0))
         return self.client.estimate(requests, answer_tokens=_ANSWER_TOKENS, is_usable=self._is_usable)
 
     def _verdicts(self, conversations: Iterator[Conversation]) -> Iterator[Verdict]:
@@ -160,9 +160,7 @@ class Judge:
             raise
         yield from (Verdict.unscored("empty_reply") for _ in blanks)
 
-    def _requests(
-        self, conversations: Iterator[Conversation], blanks: deque[bool] | list[bool]
-    ) -> Iterator[ChatRequest]:
+    def _requests(self, conversations: Iterator[Conversation], blanks: deque[bool]) -> Iterator[ChatRequest]:
         for conversation in conversations:
             is_blank = not conversation.reply.strip()
             blanks.append(is_blank)

@@ -52,7 +52,9 @@ _WITHHELD = r"(?:[\w,]+ ){0,4}?" + _any(
 _INNOCENT = _any(
     r"sorry (?:to hear|for your|about your|that you|you're|for the|if |for any|you are)[^,.!?\n]*",
     r"i apologi[sz]e for (?:the|any|my)[^,.!?\n]*",
-    r"i (?:can't|cannot) (?:wait|help but|stress|emphasi[sz]e|overstate|recommend \w+ enough|thank)",
+    r"i (?:can't|cannot) (?:wait|help but|stress|emphasi[sz]e|overstate|recommend \w+ enough|thank|believe)",
+    r"i could(?:n't| not) (?:be (?:happier|prouder|more (?:happy|pleased|proud|excited))|agree more)",
+    r"i (?:won't|will not) lie(?=[,.:;!])|i (?:will|can|could) not only",
     r"(?:you|we|they|he|she|it|people|who|which|that) (?:can't|cannot|won't|will not|couldn't|should not|shouldn't)",
     r'"[^"\n]{0,300}"',
 )

@@ -56,7 +56,8 @@ def batch_files(
 
 def read_batch_file(text: str) -> Iterator[tuple[str, Reply]]:
     """Yield key and reply of each line of a file of results or of errors; what is no such line is passed over."""
-    for line in text.splitlines():
+    # Not `splitlines`: it also breaks at U+2028, U+2029 and U+0085, which may stand bare in a string of JSON.
+    for line in text.split("\n"):
         try:
             row = decode_json(line)
         except (ValueError, RecursionError):

@@ -10,6 +10,8 @@ from demur.errors import EndpointError
 from demur.llm.keys import ApiKey
 
 if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 
 __all__ = ["OPENAI_URL", "Endpoint"]
@@ -47,7 +49,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""
-        parts = urlsplit(self.base_url)
+        parts = _split(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             message = f"{self.base_url!r} is no address of an API; give one such as {OPENAI_URL}"
             raise EndpointError(message)
@@ -107,3 +109,19 @@ class Endpoint:
             "max_retries": self.max_retries,
             "default_headers": private,
         }
+
+
+def _split(address: str) -> SplitResult:
+    """Split an address whose host and port can be read."""
+    try:
+        parts = urlsplit(address)
+        # Only reading it checks it.
+        _ = parts.port
+    except ValueError:
+        # Not quoted: it may hold a secret.
+        message = (
+            "the address of the API cannot be read: its host is none, or its port is no number up to 65535; "
+            f"give one such as {OPENAI_URL}"
+        )
+        raise EndpointError(message) from None
+    return parts

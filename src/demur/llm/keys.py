@@ -11,6 +11,9 @@ from demur.errors import EndpointError
 __all__ = ["ApiKey"]
 
 _HIDDEN = "[key]"
+# Servers that ask for no key are given a word for one: `none`, `EMPTY`, `not-needed`. Answers say such words, too, and
+# a verdict of `none` must stay one. Keys of providers are longer.
+_LEAST_SECRET = 16
 # Many servers on one's own machine ask for no key, and the client library insists on sending one.
 _NO_KEY = "no-key"
 
@@ -32,7 +35,7 @@ class ApiKey:
         """Read the key in an environment variable; None for no key.
 
         Raises:
-            EndpointError: The variable is not set, or empty.
+            EndpointError: The variable is not set, or empty, or holds what cannot be sent as a key.
         """
         if variable is None:
             return cls(None, _NO_KEY)
@@ -40,11 +43,18 @@ class ApiKey:
         if not value:
             message = f"no API key: the environment variable {variable} is not set; set it, or name another one"
             raise EndpointError(message)
+        if not (value.isascii() and value.isprintable()):
+            message = (
+                f"no API key: the environment variable {variable} holds a character that no key has (a control "
+                "character, or one outside of ASCII such as '…'); set it to the key itself"
+            )
+            raise EndpointError(message)
         return cls(variable, value)
 
     def redacted(self, text: str) -> str:
-        """Return a text without the key, wherever it comes from: servers quote keys in their errors."""
-        return text if self.variable is None else text.replace(self.value, _HIDDEN)
+        """Return a text without the key: servers quote keys in their errors. A key of less than 16 characters stays."""
+        is_secret = self.variable is not None and len(self.value) >= _LEAST_SECRET
+        return text.replace(self.value, _HIDDEN) if is_secret else text
 
     def __repr__(self) -> str:
         """Name the variable alone."""

@@ -75,13 +75,15 @@ def _is_board(folder: Path) -> bool:
 
 
 def write_leaderboard(found: Leaderboard, folder: Path) -> None:
-    """Write `leaderboard.md`, `.csv`, `.html` and `.json`, and `frontier.svg` where a cost is known, each whole.
+    """Write `leaderboard.json`, `.md`, `.csv` and `.html`, and `frontier.svg` where a cost is known, each whole.
 
     Raises:
         OutputError: The folder cannot be written.
     """
     from demur.report.leaderboard_html import render_leaderboard
 
+    # First: by it, a folder is known for a leaderboard's, and one that was stopped halfway may be replaced.
+    write_json(folder / "leaderboard.json", found.to_json())
     if not found.has_costs:
         # That of the leaderboard that is replaced would stand beside this one.
         (folder / _PLOT).unlink(missing_ok=True)
@@ -95,4 +97,3 @@ def write_leaderboard(found: Leaderboard, folder: Path) -> None:
     ):
         with writing(folder / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    write_json(folder / "leaderboard.json", found.to_json())

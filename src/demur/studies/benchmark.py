@@ -76,7 +76,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
 
     Raises:
         SourceError: No row has a text, or there is no panel.
-        LabelerError: Two labelers have one name, or a name is given that none has.
+        LabelerError: Two labelers have one name, a name is given that none has, or a labeler gives a kind that is not
+            in the taxonomy.
         ValueError: A labeler decides under another policy, or gives more or fewer verdicts than there are rows; there
             are no draws, the seed is below 0, or what something costs is no amount.
     """
@@ -89,9 +90,13 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         raise SourceError(message)
     names = [labeler.name for labeler in labelers]
     first = _require_names(names, reference, costs)
+    for labeler in labelers:
+        Policy.of(labeler, _POLICY)
     study = _Study.of(known, taxonomy, Panel.of(known, taxonomy, panel), resamples, seed)
-    runs = [run(labeler, study.talks, usd_per_hour=usd_per_hour, on_verdict=on_verdict) for labeler in labelers]
-    measured = [_Measured.of(labeler, ran, study) for labeler, ran in zip(labelers, runs, strict=True)]
+    measured = [
+        _Measured.of(labeler, run(labeler, study.talks, usd_per_hour=usd_per_hour, on_verdict=on_verdict), study)
+        for labeler in labelers
+    ]
     entries = _compared([_entry(one, study, costs) for one in measured], measured, names.index(first), study)
     whole = study.panel.consensus()
     return Leaderboard(
@@ -149,8 +154,14 @@ class _Measured:
 
     @classmethod
     def of(cls, labeler: Labeler, ran: Run, study: _Study) -> _Measured:
-        Policy.of(labeler, _POLICY)
         keys = {key: place for place, key in enumerate(study.taxonomy.keys)}
+        for verdict in ran.verdicts:
+            if verdict.category is not None and verdict.category not in keys:
+                message = (
+                    f"{labeler.name!r} gave the kind {verdict.category!r}; the taxonomy {study.taxonomy.name!r} has "
+                    f"{', '.join(keys)}"
+                )
+                raise LabelerError(message)
         places = [_gate_code(verdict) for verdict in ran.verdicts]
         kinds = [MISSING if verdict.category is None else keys[verdict.category] for verdict in ran.verdicts]
         is_read = [verdict.unscored_reason != _NOT_READ for verdict in ran.verdicts]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from demur.errors import BudgetError
 from demur.labelers.judge import Judge
 from demur.labelers.recorded import RecordedLabeler
+from demur.llm.heard import Heard
 from demur.studies.leaderboard import Pace
 from demur.verdict import Verdict
 
@@ -65,6 +66,7 @@ def run(
     """
     verdicts: list[Verdict] = []
     stopped = None
+    n_before = _begin_to_hear(labeler) if isinstance(labeler, Judge) else 0
     begun = time.perf_counter()
     try:
         for verdict in labeler.label(talks):
@@ -78,15 +80,23 @@ def run(
         message = f"{labeler.name!r} gave {len(verdicts)} verdicts for {len(talks)} rows; it has to give one each"
         raise ValueError(message)
     rest = itertools.repeat(_NOT_READ, len(talks) - len(verdicts))
-    return Run((*verdicts, *rest), _pace(labeler, talks[: len(verdicts)], seconds, usd_per_hour), stopped)
+    if isinstance(labeler, Judge):
+        pace = _pace_of_judge(labeler, labeler.client.spending.answers - n_before, seconds)
+    else:
+        pace = _pace(labeler, talks[: len(verdicts)], seconds, usd_per_hour)
+    return Run((*verdicts, *rest), pace, stopped)
+
+
+def _begin_to_hear(judge: Judge) -> int:
+    """Forget what was heard of a judge before, which is another measurement; return how many answers were paid for."""
+    judge.client.heard = Heard()
+    return judge.client.spending.answers
 
 
 def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_per_hour: float | None) -> Pace:
     """Measure over what was labelled in so many seconds."""
     if isinstance(labeler, RecordedLabeler):
         return Pace(math.nan, math.nan, math.nan, "not known")
-    if isinstance(labeler, Judge):
-        return _pace_of_judge(labeler, seconds)
     rate = len(talks) / seconds if talks and seconds > 0 else math.nan
     if usd_per_hour is None:
         return Pace(rate, _latency(labeler, talks), math.nan, "not known")
@@ -94,10 +104,9 @@ def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_p
     return Pace(rate, _latency(labeler, talks), cost, f"{usd_per_hour:g} USD an hour")
 
 
-def _pace_of_judge(judge: Judge, seconds: float) -> Pace:
+def _pace_of_judge(judge: Judge, asked: int, seconds: float) -> Pace:
     """Take speed from answers that were waited for now, latency and tokens from all, kept ones among them."""
     client = judge.client
-    asked = client.spending.answers
     known = client.price is not None and client.heard.counted > 0
     return Pace(
         rows_per_second=asked / seconds if asked and seconds > 0 else math.nan,

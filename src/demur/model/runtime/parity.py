@@ -53,7 +53,7 @@ class FrozenTexts:
 def frozen_texts() -> FrozenTexts:
     """Read the set that comes with the package."""
     packed = (resources.files("demur.model.runtime") / _FILE).read_bytes()
-    rows = [json.loads(line) for line in gzip.decompress(packed).decode("utf-8").splitlines()]
+    rows = [json.loads(line) for line in gzip.decompress(packed).splitlines()]
     parity, calibration = (tuple(row["text"] for row in rows if row["use"] == use) for use in ("parity", "calibration"))
     return FrozenTexts(parity, calibration)
 
