@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.report.plots import category_order
 from demur.stats.composition import UNNAMED
-from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from demur.stats.shares import Share
     from demur.studies.findings import Audit
 
 __all__ = [
@@ -40,6 +40,12 @@ _OF_MODEL = {
     "engine": "engine {}",
     "max_tokens": "reads at most {} tokens of a conversation",
     "endpoint": "at {}",
+}
+_PAIRS = {
+    "chosen_only": "Only the chosen reply refuses",
+    "rejected_only": "Only the rejected reply refuses",
+    "both": "Both refuse",
+    "neither": "Neither refuses",
 }
 _SHARE_HEAD = ("Refusals", "Of scored", "95% interval", "Of refusals")
 
@@ -101,18 +107,17 @@ def sides_table(audit: Audit) -> Table:
 def pairs_table(audit: Audit) -> Table:
     """Return preference pairs by which reply refuses; no rows where there are none."""
     pairs = audit.tally.pairs
-    counts = (
-        ("Only the chosen reply refuses", pairs.chosen_only),
-        ("Only the rejected reply refuses", pairs.rejected_only),
-        ("Both refuse", pairs.both),
-        ("Neither refuses", pairs.neither),
-    )
-    shares = [(name, Share(number, pairs.total)) for name, number in counts]
+    shares = pairs.shares
     rows = tuple(
-        (name, count(share.count), percent(share.share, share.interval), percent_range(share.interval))
-        for name, share in shares
+        (
+            words,
+            count(shares[name].count),
+            percent(shares[name].share, shares[name].interval),
+            percent_range(shares[name].interval),
+        )
+        for name, words in _PAIRS.items()
     )
-    head = ("", "Pairs", "Share", "95% interval")
+    head = ("Which reply refuses", "Pairs", "Share", "95% interval")
     return Table("Preference pairs, both replies scored", head, rows if pairs.total else ())
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Progress", "audit"]
 
-_FORMAT = 5
+_FORMAT = 6
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 _CANNOT_GO_ON = (
     "{name} can be read only once, so this run cannot be resumed: put the rows in a file to be able to, or begin anew "
