@@ -474,6 +474,23 @@ def test_an_unscored_last_reply_leaves_its_row_without_a_pair() -> None:
     assert (found.composition.scored, found.tally.pairs.total) == (2, 0)
 
 
+def test_sides_of_several_pairs_are_not_all_taken_for_row_0() -> None:
+    """Which chosen reply belongs to which rejected one is not guessed."""
+    with pytest.raises(ValueError, match=r"memory:3: a further 'chosen' reply of row 0; give both sides .* row_id"):
+        audit([*_pair(0, "No.", "Yes."), *_pair(0, "Yes.", "Yes.")], labeler=Scripted())
+    assert audit(_pair(0, "No.", "Yes."), labeler=Scripted()).tally.pairs.total == 1
+
+
+def test_bare_replies_with_a_turn_stand_alone() -> None:
+    """None of them says which row it is of; the first turns of a row that does stay together."""
+    bare = [Conversation((Turn("assistant", "No." if place % 2 else "Yes."),), turn=1) for place in range(6)]
+    found = audit(bare, labeler=Scripted())
+    assert found.to_frame()["row_id"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert (found.composition.n_requests, found.composition.refused.effect) == (6, 1.0)
+    turns = [replace(bare[0], turn=turn, row_id=row) for row in range(2) for turn in range(2)]
+    assert audit(turns, labeler=Scripted()).to_frame()["row_id"].tolist() == [0, 0, 1, 1]
+
+
 def test_a_pair_is_never_cut_by_a_chunk() -> None:
     """Chunks of three hold two pairs, or one and the last."""
     items = [talk for row_id in range(3) for talk in _pair(row_id, "No.", "Yes.")]

@@ -101,7 +101,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             another process writes to it.
         TaxonomyError: A kind is named like a column of the verdicts.
         TypeError: What is given as data is neither the name of a source nor several conversations.
-        ValueError: There is no such policy, or the labeler has another; or both `resume` and `overwrite` are asked for.
+        ValueError: There is no such policy, or the labeler has another; or both `resume` and `overwrite` are asked for;
+            or sides of several pairs say that they are of row 0.
     """
     if resume and overwrite:
         message = "resume goes on with what the folder holds, and overwrite replaces it; give one of them"
