@@ -63,6 +63,31 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         "prompt_response: prompt=messages response=response",
         PAIR,
     ),
+    "open messages of a capital role": (
+        {"messages": [{"role": "User", "content": "Hi?"}], "response": "No."},
+        "prompt_response: prompt=messages response=response",
+        PAIR,
+    ),
+    "open messages of a prompter": (
+        {"conversations": [{"from": "prompter", "value": "Hi?"}], "response": "No."},
+        "prompt_response: prompt=conversations response=response",
+        PAIR,
+    ),
+    "a model's reply beside the reference": (
+        {"question": "Hi?", "answer": "4", "output": "4", "model_output": "No."},
+        "prompt_response: prompt=question response=model_output",
+        PAIR,
+    ),
+    "a model's reply beside that of an instruction": (
+        {"instruction": "Hi?", "output": "4", "generation": "No."},
+        "alpaca: instruction=instruction output=generation",
+        PAIR,
+    ),
+    "a completion beside the reference": (
+        {"prompt": "Hi?", "answer": "4", "completion": "No."},
+        "prompt_response: prompt=prompt response=completion",
+        PAIR,
+    ),
     "sharegpt": (
         {"conversations": [{"from": "human", "value": "Hi?"}, {"from": "gpt", "value": "No."}]},
         "sharegpt: messages=conversations",
