@@ -25,7 +25,8 @@ class Conversation:
 
     Attributes:
         turns: The context, oldest first, and last the judged reply, whose role is always `assistant`.
-        row_id: Position of the row in its source, from 0.
+        row_id: Position of the row in its source, from 0. An audit takes both sides of one row for a pair, so those
+            that are built by hand need one; conversations without a side get their place among the others.
         side: `chosen` or `rejected` for a reply out of a preference pair, else None.
         turn: Index of the judged reply among the assistant turns of its row, from 0.
         reasoning: The reply's own thinking (`<think>…</think>` and relatives), set apart and never judged.

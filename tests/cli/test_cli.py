@@ -403,6 +403,26 @@ def test_classify_shows_the_sentence_that_carries_a_refusal(demur: Demur, tiny_w
     assert last == f"sentence {span['score']:.3f}: {sentence}".replace("\x1b", "\ufffd")
 
 
+def test_classify_shows_the_sentence_of_what_was_judged(demur: Demur, tiny_weights: Path) -> None:
+    """The thinking before a reply is no part of it."""
+    reply = "Sorry, I am unable to draw."
+    words = ("--prompt", "Please draw a lock.", "--threshold", "0", "--weights", tiny_weights)
+    code, printed, errors = demur("classify", f"<think>May I? I should not do it.</think>\n\n{reply}", *words)
+    assert code == 0, errors
+    assert printed.splitlines()[-1].endswith(f": {reply}")
+    assert printed == demur("classify", reply, *words)[1]
+
+
+def test_classify_makes_no_turn_of_what_is_not_given(demur: Demur, tiny_weights: Path) -> None:
+    """A reply under a system prompt alone is judged as the same row is."""
+    words = ("--json", "--weights", tiny_weights)
+    row = json.dumps({"system": "Be terse.", "prompt": "", "response": "No."})
+    found = demur("classify", row, *words)
+    assert found[0] == 0, found[2]
+    assert demur("classify", "No.", "--system", "Be terse.", *words)[1] == found[1]
+    assert demur("classify", "No.", "--system", "", "--prompt", "", *words)[1] == demur("classify", "No.", *words)[1]
+
+
 def test_an_audit_finds_evidence_unless_it_is_told_not_to(
     demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
 ) -> None:

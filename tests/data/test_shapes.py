@@ -63,6 +63,31 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         "prompt_response: prompt=messages response=response",
         PAIR,
     ),
+    "open messages of a capital role": (
+        {"messages": [{"role": "User", "content": "Hi?"}], "response": "No."},
+        "prompt_response: prompt=messages response=response",
+        PAIR,
+    ),
+    "open messages of a prompter": (
+        {"conversations": [{"from": "prompter", "value": "Hi?"}], "response": "No."},
+        "prompt_response: prompt=conversations response=response",
+        PAIR,
+    ),
+    "a model's reply beside the reference": (
+        {"question": "Hi?", "answer": "4", "output": "4", "model_output": "No."},
+        "prompt_response: prompt=question response=model_output",
+        PAIR,
+    ),
+    "a model's reply beside that of an instruction": (
+        {"instruction": "Hi?", "output": "4", "generation": "No."},
+        "alpaca: instruction=instruction output=generation",
+        PAIR,
+    ),
+    "a completion beside the reference": (
+        {"prompt": "Hi?", "answer": "4", "completion": "No."},
+        "prompt_response: prompt=prompt response=completion",
+        PAIR,
+    ),
     "sharegpt": (
         {"conversations": [{"from": "human", "value": "Hi?"}, {"from": "gpt", "value": "No."}]},
         "sharegpt: messages=conversations",
@@ -425,8 +450,32 @@ class TestNaming:
             "<s>[INST] Hi? [/INST] No. </s>",
             "### Human: Hi?### Assistant: No.",
             "<bos><start_of_turn>user\nHi?<end_of_turn>\n<start_of_turn>model\nNo.<end_of_turn>",
+            "Below is an instruction that describes a task.\n\n### Instruction:\nHi?\n\n### Response:\nNo.",
+            "### Instruction:\nHi?\n\n### Response:\nNo.",
+            "### System:\nBe terse.\n### User:\nHi?\n### Assistant:\nNo.",
+            "USER: Hi? ASSISTANT: No.",
+            "A chat between a curious user and an artificial intelligence assistant. USER: Hi? ASSISTANT: No.",
+            "User: Hi?\nAssistant: No.",
+            "<\uff5cbegin\u2581of\u2581sentence\uff5c>Be terse.<\uff5cUser\uff5c>Hi?<\uff5cAssistant\uff5c>No.",
+            "<\uff5cUser\uff5c>Hi?<\uff5cAssistant\uff5c>No.",
+            "<|start|>user<|message|>Hi?<|end|><|start|>assistant<|channel|>final<|message|>No.<|return|>",
+            "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>Hi?<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>No.",
         ],
-        ids=["inst", "guanaco", "gemma"],
+        ids=[
+            "inst",
+            "guanaco",
+            "gemma",
+            "alpaca",
+            "alpaca bare",
+            "orca",
+            "vicuna",
+            "vicuna with system",
+            "plain",
+            "deepseek with system",
+            "deepseek",
+            "gpt-oss",
+            "command",
+        ],
     )
     def test_a_transcript_that_is_not_read_is_no_reply(self, text: str) -> None:
         """Unless the user says so; a reply may quote the mark further on."""
@@ -436,6 +485,14 @@ class TestNaming:
             detect({"text": text})
         assert read({"text": text}, named("reply"))[0].reply == text.strip()
         assert turns_of({"text": f"Write {text}"})[0].content == f"Write {text}".strip()
+
+    @pytest.mark.parametrize(
+        "text",
+        ["### Instruction:\nStir.", "User: not found.", "USER: is a variable.", "Below is an instruction: stir."],
+    )
+    def test_a_mark_that_nobody_answers_begins_a_reply(self, text: str) -> None:
+        """Headings and names are words of a reply, too."""
+        assert turns_of({"text": text}) == (Turn("assistant", text),)
 
     def test_of_many_columns_ten_are_listed(self) -> None:
         """An object of rows by id has a column for each row."""

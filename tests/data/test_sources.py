@@ -512,6 +512,13 @@ class TestErrors:
         with pytest.raises(SourceError, match=r"it holds part-0\.jsonl, .* and 2 more"):
             open_source(str(tmp_path / "zebra"))
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+    def test_a_pipe_is_told_how_to_be_read(self, tmp_path: Path) -> None:
+        """As `<(…)` is one: it is there, and can be read only once."""
+        os.mkfifo(tmp_path / "rows")
+        with pytest.raises(SourceError, match=r"rows' is a pipe or a device, and no file; give - and pipe it in"):
+            open_source(str(tmp_path / "rows"))
+
     def test_a_missing_folder_is_named_with_the_place_seen_from(self) -> None:
         """Relative paths go wrong by the working folder."""
         with pytest.raises(SourceError, match=r"there is no folder 'nowhere' seen from '.+'"):

@@ -162,7 +162,26 @@ def test_plots_have_words_for_those_who_do_not_see_them(full_audit: Audit) -> No
     """Each of the three drawings is one image with a label."""
     attributes = _Page(render_html(full_audit)).attributes
     assert attributes.count(("role", "img")) == 3
-    assert len([value for name, value in attributes if name == "aria-label" and value]) == 4
+    assert {value for name, value in attributes if name == "aria-label"} >= {
+        "Contents",
+        "Share of scored replies that refuse, by kind, with 95% intervals",
+        "Number of replies by probability of refusal",
+        "Share of refusals by kind and side, with 95% intervals",
+    }
+
+
+def test_all_that_scrolls_is_reached_with_the_keyboard(full_audit: Audit) -> None:
+    """Nine tables and three drawings, each under its name."""
+    scrolling = re.findall(r'<div class="scroll"([^>]*)>', render_html(full_audit))
+    assert len(scrolling) == 12
+    assert all(re.search(r'role="group" aria-label="[^"]+" tabindex="0"', one) for one in scrolling)
+
+
+def test_every_column_of_a_table_has_a_name(full_audit: Audit) -> None:
+    """Those who hear a table hear it with each cell."""
+    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', render_html(full_audit))
+    assert heads
+    assert all(heads)
 
 
 def test_more_rows_give_no_more_bytes(taxonomy: Taxonomy, full_audit: Audit) -> None:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
-from demur.conversation import Conversation
+from demur.conversation import Conversation, Turn
+from demur.report import tables
 from demur.report.html import render_html
 from demur.report.markdown import escaped, render_markdown
+from demur.report.numbers import percent_range
 from demur.stats.conformal import CategorySets
+from demur.stats.shares import Share
 from demur.studies.tally import Judged, Tally
 from demur.verdict import Verdict
 
@@ -88,9 +91,45 @@ def test_the_sentence_that_carries_a_refusal_has_its_line(full_audit: Audit) -> 
 
 
 def test_every_table_is_a_table(full_audit: Audit) -> None:
-    """Groups, kinds, sides, pairs, wordings, reasons and broken rows: seven tables, pipes in the data or not."""
+    """Groups, kinds, probabilities, two of sides, pairs, wordings, reasons and broken rows, pipes in them or not."""
     types = [token.type for token in _tokens(render_markdown(full_audit))]
-    assert types.count("table_open") == 7
+    assert types.count("table_open") == 9
+
+
+def test_what_the_page_draws_stands_in_tables(full_audit: Audit, empty_audit: Audit) -> None:
+    """Of 30 pairs and one more refusal, 21 refuse, all at 0.9 or more, and ten on each side."""
+    probabilities = tables.probability_table(full_audit)
+    assert [row[1] for row in probabilities.rows] == ["0", "0", "40", "0", "0", "0", "0", "0", "0", "21"]
+    assert probabilities.rows[-1][0] == "0.9\u20131.0"
+    by_side = tables.side_kinds_table(full_audit)
+    assert by_side.head[1::3] == ("chosen: refusals", "rejected: refusals")
+    assert [sum(int(row[column]) for row in by_side.rows) for column in (1, 4)] == [10, 10]
+    page, text = render_html(full_audit), render_markdown(full_audit)
+    for table in (probabilities, by_side):
+        assert table.caption in text
+        assert table.caption in page
+        for row in table.rows:
+            assert f"| {' | '.join(escaped(cell) for cell in row)} |" in text
+            assert all(f">{cell}<" in page for cell in row)
+    assert not tables.probability_table(empty_audit).rows
+    assert not tables.side_kinds_table(empty_audit).rows
+
+
+def test_intervals_of_pairs_allow_for_pairs_of_one_request(full_audit: Audit, taxonomy: Taxonomy) -> None:
+    """The same counts in ten requests are less than in thirty."""
+    judged = [
+        Judged(
+            Conversation((Turn("user", f"Q{row // 3}"), Turn("assistant", "R")), row_id=row, side=side),
+            Verdict("full" if side == "chosen" and row % 30 < 10 else "none"),
+        )
+        for row in range(30)
+        for side in ("chosen", "rejected")
+    ]
+    found = replace(full_audit, tally=Tally.of(judged, taxonomy))
+    assert tables.pairs_table(full_audit).rows[0][1:] == ("10", "33%", percent_range(Share(10, 30).interval))
+    share = found.tally.pairs.shares["chosen_only"]
+    assert share.effect > 2
+    assert tables.pairs_table(found).rows[0][1:] == ("10", "33%", percent_range(share.interval))
 
 
 def test_the_numbers_are_those_of_the_page(full_audit: Audit) -> None:

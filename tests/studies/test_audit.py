@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pandas as pd
 import pytest
 
 from demur.conversation import Conversation, Turn
+from demur.data.shapes import Turns
 from demur.errors import LayoutError, OutputError, RowError, SourceError, TaxonomyError
 from demur.stats.conformal import CategorySets
 from demur.stats.prevalence import OperatingPoint, corrected_share
@@ -21,6 +22,7 @@ from demur.studies import run
 from demur.studies.audit import audit
 from demur.studies.findings import open_audit
 from demur.studies.inputs import chunks
+from demur.studies.tally import Judged, Pairs
 from demur.taxonomy import Taxonomy
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
@@ -404,6 +406,89 @@ def test_pairs_are_counted_by_which_reply_refuses() -> None:
     assert (pairs.chosen_only, pairs.rejected_only, pairs.both, pairs.neither) == (1, 1, 1, 1)
     assert found.tally.sides["chosen"].refusals == 3
     assert found.tally.sides["rejected"].scored == 4
+
+
+def test_pairs_of_one_request_widen_their_intervals() -> None:
+    """Twenty requests with three pairs each, and of the first five each pair prefers a refusal: 5 of 20, nearly."""
+    talks = [
+        replace(talk, turns=(Turn("user", f"Q{row // 3}"), talk.turns[-1]))
+        for row in range(60)
+        for talk in _pair(row, "No." if row < 15 else "Yes.", "Yes.")
+    ]
+    found = audit(talks, labeler=Scripted())
+    shares = found.tally.pairs.shares
+    assert (shares["chosen_only"].count, shares["chosen_only"].total) == (15, 60)
+    assert shares["chosen_only"].effect == pytest.approx(3 * 20 / 19 * 59 / 60)
+    assert shares["both"].interval == Share(0, 20).interval
+    assert open_audit(found.path).tally.pairs == found.tally.pairs
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_an_audit_of_pairs_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
+    """The requests of its pairs add up over what two runs judged."""
+    talks = [talk for row in range(8) for talk in _pair(row, "No." if row % 3 else "Yes.", "Yes.")]
+    audit(talks, labeler=Scripted(), out=tmp_path / "whole", dedup=False)
+    with pytest.raises(RuntimeError):
+        audit(talks, labeler=Scripted(9, RuntimeError()), out=tmp_path / "parts", dedup=False)
+    audit(talks, labeler=Scripted(), out=tmp_path / "parts", dedup=False, resume=True)
+    for name in RESULTS:
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_pairs_of_one_request_add_up_over_chunks() -> None:
+    """Whichever chunk a pair is in, and so whichever run judged it."""
+    judged = [
+        Judged(talk, Verdict("full" if row % 4 == 0 else "none"))
+        for row in range(24)
+        for talk in _pair(row, "No.", "Yes.")
+    ]
+    whole = Pairs.of(judged)
+    assert (whole.both, whole.neither) == (6, 18)
+    parts = sum((Pairs.of(judged[start : start + 10]) for start in range(0, len(judged), 10)), Pairs())
+    assert parts == whole
+    assert Pairs.from_json(json.loads(json.dumps(asdict(whole)))) == whole
+
+
+def test_only_the_last_replies_of_a_row_are_its_pair() -> None:
+    """What both sides say before is no preference, and the sides may be of different lengths."""
+    row = {
+        "chosen": [
+            {"role": "user", "content": "Q"},
+            {"role": "assistant", "content": "No."},
+            {"role": "user", "content": "Why?"},
+            {"role": "assistant", "content": "Yes."},
+        ],
+        "rejected": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "No."}],
+    }
+    for turns in get_args(Turns):
+        found = audit([row], labeler=Scripted(), turns=turns).tally
+        assert (found.pairs.rejected_only, found.pairs.total) == (1, 1)
+    assert found.sides["chosen"].refusals == 1
+
+
+def test_an_unscored_last_reply_leaves_its_row_without_a_pair() -> None:
+    """No earlier reply takes its place."""
+    said = "\n\nHuman: Q\n\nAssistant: No."
+    row = {"chosen": f"{said}\n\nHuman: Q\n\nAssistant:", "rejected": said}
+    found = audit([row], labeler=Scripted(), turns="all")
+    assert (found.composition.scored, found.tally.pairs.total) == (2, 0)
+
+
+def test_sides_of_several_pairs_are_not_all_taken_for_row_0() -> None:
+    """Which chosen reply belongs to which rejected one is not guessed."""
+    with pytest.raises(ValueError, match=r"memory:3: a further 'chosen' reply of row 0; give both sides .* row_id"):
+        audit([*_pair(0, "No.", "Yes."), *_pair(0, "Yes.", "Yes.")], labeler=Scripted())
+    assert audit(_pair(0, "No.", "Yes."), labeler=Scripted()).tally.pairs.total == 1
+
+
+def test_bare_replies_with_a_turn_stand_alone() -> None:
+    """None of them says which row it is of; the first turns of a row that does stay together."""
+    bare = [Conversation((Turn("assistant", "No." if place % 2 else "Yes."),), turn=1) for place in range(6)]
+    found = audit(bare, labeler=Scripted())
+    assert found.to_frame()["row_id"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert (found.composition.n_requests, found.composition.refused.effect) == (6, 1.0)
+    turns = [replace(bare[0], turn=turn, row_id=row) for row in range(2) for turn in range(2)]
+    assert audit(turns, labeler=Scripted()).to_frame()["row_id"].tolist() == [0, 0, 1, 1]
 
 
 def test_a_pair_is_never_cut_by_a_chunk() -> None:

@@ -61,7 +61,10 @@ def classify(
     workers: Workers = None,
 ) -> None:
     """Judge one conversation: refusal or not, and of which kind."""
-    conversation = _conversation(_text(text), prompt, system)
+    from demur.data.intake import as_conversations
+
+    # What is judged has no thinking, and it is there that the evidence has its place.
+    (conversation,) = as_conversations([_conversation(_text(text), prompt, system)])
     runtime = Runtime.of(engine, workers, exact=exact, n_texts=1)
     analyzer = open_analyzer(
         weights, encoder, taxonomy, threshold, evidence=True, policy=policy, coverage=coverage, runtime=runtime
@@ -103,7 +106,10 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
         if has_role_tokens(text):
             message = "the text has turns of its own; give the reply alone, or leave --prompt and --system out"
             raise typer.BadParameter(message, param_hint="TEXT")
-        return Conversation.of("" if prompt is None else prompt, text.strip(), system=system)
+        # As in rows, what is empty is no turn.
+        over = (Turn("system", system),) if system else ()
+        asked = (Turn("user", prompt),) if prompt else ()
+        return Conversation((*over, *asked, Turn("assistant", text.strip())))
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):

@@ -6,10 +6,12 @@ empty turn, and a null reply is an error of the row once that reply is to be jud
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
-from demur.data.messages import Message, as_message_list, is_python_messages, read_messages, text_of
+from demur.data.messages import Message, as_message_list, is_python_messages, read_messages, role_of, text_of
 from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
+from demur.errors import RowError
 
 __all__ = [
     "Spoken",
@@ -54,7 +56,7 @@ def is_open_chat(value: object) -> bool:
     """Tell whether the value is a list of messages that ends with the user's, so that the reply stands elsewhere."""
     items = as_message_list(value) if _is_messages(value) else None
     last = items[-1] if items else None
-    return isinstance(last, dict) and any(last.get(key) in ("user", "human") for key in ("role", "from"))
+    return isinstance(last, dict) and any(_is_user(last.get(key)) for key in ("role", "from"))
 
 
 def is_hh_text(value: object) -> bool:
@@ -130,6 +132,12 @@ def read_preference(values: Values, where: str) -> list[Spoken]:
 def _has_turns(value: object, key: str) -> bool:
     items = as_message_list(value)
     return bool(items) and isinstance(items[0], dict) and key in items[0]  # type: ignore[index]  # bool() excludes None
+
+
+def _is_user(role: object) -> bool:
+    with contextlib.suppress(RowError):
+        return role_of(role, "role") == "user"
+    return False
 
 
 def _is_messages(value: object) -> bool:

@@ -21,18 +21,9 @@ __all__ = ["SHAPES", "Column", "Shape"]
 _CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "user", "input")
-_RESPONSES = (
-    "response",
-    "answer",
-    "completion",
-    "output",
-    "reply",
-    "generation",
-    "generated_text",
-    "model_output",
-    "model_response",
-    "assistant",
-)
+_OF_MODELS = ("model_output", "model_response", "generation", "generated_text")
+# An answer beside another reply is mostly the reference that the reply is compared with.
+_RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +152,7 @@ SHAPES = (
         "alpaca",
         {
             "instruction": Column(("instruction",), chats.is_textual),
-            "output": Column(("output", "response"), chats.is_textual),
+            "output": Column((*_OF_MODELS, "output", "response"), chats.is_textual),
         },
         chats.read_alpaca,
         {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_SIDE},

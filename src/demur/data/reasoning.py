@@ -1,7 +1,8 @@
 """Set a reply's own thinking apart from what it says to the user.
 
 A model that thinks "I should refuse" and then answers has not refused, so thinking is never judged. Only blocks at the
-beginning of a reply are thinking: a `<think>` in the middle of prose or in code is something the reply talks about.
+beginning of a reply are thinking: a `<think>` in the middle of prose or in code is something the reply talks about,
+and so is a `</think>` between the words of a sentence.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _OPENING = re.compile(
 _CLOSINGS = {"begin": r"<\|end_of_thought\|>", "bracket": r"\[/THINK\]"}
 _ORPHAN = re.compile(rf"</(?P<tag>{_NAMES})>|<\|end_of_thought\|>|\[/THINK\]", re.IGNORECASE)
 _OPENING_OF = {"<|end_of_thought|>": "<|begin_of_thought|>", "[/think]": "[think]"}
+_AFTER_WORD = re.compile(r"[^\W\d_],?[ \t]\Z|[\"'\u201c\u2018(]\Z")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 _HARMONY_START = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
@@ -79,16 +81,30 @@ def _is_object(text: str) -> bool:
 
 
 def _orphan_end(text: str) -> re.Match[str] | None:
-    """Find the first closing tag that stands outside code and that nothing before it opened."""
+    """Find the first closing tag that stands outside code and sentences and that nothing before it opened."""
     orphans = list(_ORPHAN.finditer(text))
     code = [match.span() for match in _CODE.finditer(text)] if orphans else []
     for orphan in orphans:
         tag = orphan[0].lower()
         opening = _OPENING_OF.get(tag, tag.replace("</", "<"))
         is_quoted = any(start < orphan.start() < end for start, end in code)
-        if not is_quoted and opening not in text[: orphan.start()].lower():
+        if (
+            not is_quoted
+            and not _is_within_sentence(text, *orphan.span())
+            and opening not in text[: orphan.start()].lower()
+        ):
             return orphan
     return None
+
+
+def _is_within_sentence(text: str, start: int, end: int) -> bool:
+    """Tell whether a tag stands as a word of a sentence: after another, or in quotation marks, and followed by more.
+
+    A model that ends its thinking begins its reply there: with a capital, on another line, or right after the tag.
+    """
+    after = text[end : end + 2]
+    goes_on = after[:1] in tuple(".,;:?!)\"'\u201d\u2019") or (after[:1] in (" ", "\t") and after[1:].islower())
+    return goes_on and _AFTER_WORD.search(text[max(0, start - 3) : start]) is not None
 
 
 def _harmony(text: str) -> tuple[str, str | None]:

@@ -152,7 +152,22 @@ def open_source(spec: str) -> Source:
         return Source(part.name, [part])
     if spec == EXAMPLE and not Path(spec).exists():
         return Source(spec, find_in_folder(_example(), shown=EXAMPLE, except_for=(_EXAMPLE_LABELS,)))
-    return Source(spec, find_files(spec))
+    try:
+        return Source(spec, find_files(spec))
+    except SourceError as error:
+        if not _is_stream(spec):
+            raise
+        message = (
+            f"{spec!r} is a pipe or a device, and no file; give - and pipe it in, as in: zcat rows.gz | demur audit -"
+        )
+        raise SourceError(message) from error
+
+
+def _is_stream(spec: str) -> bool:
+    """Tell whether it is what a shell makes of `<(…)`, or the like; what cannot even be looked at is not."""
+    with contextlib.suppress(OSError, ValueError):
+        return Path(spec).is_fifo() or Path(spec).is_char_device()
+    return False
 
 
 def _is_row(record: Record, part: Part, is_row: IsRow) -> bool:

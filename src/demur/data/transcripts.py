@@ -19,7 +19,16 @@ _TOKEN = re.compile(
     rf"|<\|start_header_id\|>(?P<llama>{_NAMES})<\|end_header_id\|>"
 )
 # Templates that do not say where each turn ends, or that carry no role names of ours.
-_UNREAD_MARK = re.compile(r"\[INST\]|### Human:|<start_of_turn>")
+_UNREAD_MARK = re.compile(
+    r"\[INST\]|### Human:|<start_of_turn>|<\|START_OF_TURN_TOKEN\|>|<\|start\|>(?:system|developer|user)<\|message\|>"
+    r"|<\uff5c(?:begin\u2581of\u2581sentence|User)\uff5c>"
+    # What a reply may begin with, too, is a transcript where the assistant's own mark follows.
+    r"|(?:### Instruction:|Below is an instruction)(?=.*?\s### Response:)"
+    r"|### (?:User|System):(?=.*?\s### (?:Assistant|Response):)"
+    r"|(?:USER:|A chat between a curious user)(?=.*?\sASSISTANT:)"
+    r"|User:(?=.*?\nAssistant:)",
+    re.DOTALL,
+)
 _BEGINNING = re.compile(r"(?:\s|<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)*")
 _END = re.compile(r"(?:\s|</s>|<\|(?:end|im_end|eot_id|endoftext|end_of_text)\|>)+\Z")
 _HH_ANSWER = re.compile(r"\r?\n\r?\nAssistant:")

@@ -54,6 +54,7 @@ def render_markdown(audit: Audit) -> str:
         markdown_table(tables.group_table(audit)),
         markdown_table(_with_bars(audit)),
         *filter(None, [words.resolutions(audit)]),
+        *_probabilities(audit),
         *_sides(audit),
         *_replies(audit),
         *_rest(audit),
@@ -63,6 +64,14 @@ def render_markdown(audit: Audit) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def _probabilities(audit: Audit) -> Iterator[str]:
+    table = tables.probability_table(audit)
+    if table.rows:
+        yield "## How sure"
+        yield words.PROBABILITIES
+        yield markdown_table(table)
+
+
 def _sides(audit: Audit) -> Iterator[str]:
     if not audit.tally.sides:
         return
@@ -70,6 +79,8 @@ def _sides(audit: Audit) -> Iterator[str]:
     if sentence := words.pairs_sentence(audit):
         yield sentence
     yield markdown_table(tables.sides_table(audit))
+    if (by_kind := tables.side_kinds_table(audit)).rows:
+        yield markdown_table(by_kind)
     if sentence:
         yield markdown_table(tables.pairs_table(audit))
 

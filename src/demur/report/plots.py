@@ -28,6 +28,7 @@ __all__ = [
     "groups_plot",
     "probability_plot",
     "risk_coverage_plot",
+    "side_order",
     "sides_plot",
 ]
 
@@ -85,7 +86,7 @@ def probability_plot(audit: Audit) -> Figure:
 def sides_plot(audit: Audit) -> Figure:
     """Draw the share of refusals for each category and side, one point and 95 % interval a side."""
     sides = audit.tally.sides
-    keys = [key for key in category_order(audit) if any(_shares(one, key).count for one in sides.values())]
+    keys = side_order(audit)
     figure, axes = _canvas(len(keys) + 1, per_bar=_BAR_HEIGHT * (0.5 + 0.4 * len(sides)))
     for number, (side, composition) in enumerate(sides.items()):
         shares = [composition.refused, *(_shares(composition, key) for key in keys)]
@@ -124,6 +125,12 @@ def category_order(audit: Audit) -> list[str]:
         return -groups[group].count, place[group], -shares[key].count
 
     return sorted(order, key=rank) + ([UNNAMED] if shares[UNNAMED].count else [])
+
+
+def side_order(audit: Audit) -> list[str]:
+    """Return the categories that are met on any side, in the order of all."""
+    sides = audit.tally.sides.values()
+    return [key for key in category_order(audit) if any(one.category_counts[key] for one in sides)]
 
 
 def group_colors(audit: Audit) -> dict[str, str]:

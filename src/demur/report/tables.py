@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from demur.report.numbers import count, percent, percent_range, with_noun
-from demur.report.plots import category_order
+from demur.report.plots import category_order, side_order
 from demur.stats.composition import UNNAMED
-from demur.stats.shares import Share
+from demur.studies.tally import BINS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from demur.stats.shares import Share
     from demur.studies.findings import Audit
 
 __all__ = [
@@ -24,12 +25,15 @@ __all__ = [
     "group_table",
     "identification",
     "pairs_table",
+    "probability_table",
+    "side_kinds_table",
     "sides_table",
     "unscored_table",
     "wordings_table",
 ]
 
 _WORDINGS = 20
+_PROBABILITY_ROWS = 10
 _FINGERPRINT = 16
 # How reports put what a labeler says of itself; of anything else they give name and value.
 _OF_MODEL = {
@@ -40,6 +44,12 @@ _OF_MODEL = {
     "engine": "engine {}",
     "max_tokens": "reads at most {} tokens of a conversation",
     "endpoint": "at {}",
+}
+_PAIRS = {
+    "chosen_only": "Only the chosen reply refuses",
+    "rejected_only": "Only the rejected reply refuses",
+    "both": "Both refuse",
+    "neither": "Neither refuses",
 }
 _SHARE_HEAD = ("Refusals", "Of scored", "95% interval", "Of refusals")
 
@@ -98,21 +108,44 @@ def sides_table(audit: Audit) -> Table:
     return Table("Refusals by side", head, rows)
 
 
+def side_kinds_table(audit: Audit) -> Table:
+    """Return the kinds that are met on any side by side, as the plot draws them; no rows where there are none."""
+    sides = audit.tally.sides
+    shares = {side: one.by_category for side, one in sides.items()}
+    rows = tuple(
+        (audit.category_name(key), *_of_sides([of[key] for of in shares.values()])) for key in side_order(audit)
+    )
+    head = tuple(f"{side}: {what}" for side in sides for what in ("refusals", "of scored", "95% interval"))
+    return Table("Refusals by main kind and side", ("Kind", *head), rows)
+
+
+def probability_table(audit: Audit) -> Table:
+    """Return scored replies by tenth of the probability of refusal; no rows where no reply has one."""
+    counts, width = audit.tally.probabilities, BINS // _PROBABILITY_ROWS
+    tenths = [sum(counts[start : start + width]) for start in range(0, BINS, width)]
+    rows = tuple(
+        (f"{place / _PROBABILITY_ROWS:.1f}\u2013{(place + 1) / _PROBABILITY_ROWS:.1f}", count(number))
+        for place, number in enumerate(tenths)
+    )
+    return Table(
+        "Scored replies by probability of refusal", ("Probability of refusal", "Replies"), rows if any(counts) else ()
+    )
+
+
 def pairs_table(audit: Audit) -> Table:
     """Return preference pairs by which reply refuses; no rows where there are none."""
     pairs = audit.tally.pairs
-    counts = (
-        ("Only the chosen reply refuses", pairs.chosen_only),
-        ("Only the rejected reply refuses", pairs.rejected_only),
-        ("Both refuse", pairs.both),
-        ("Neither refuses", pairs.neither),
-    )
-    shares = [(name, Share(number, pairs.total)) for name, number in counts]
+    shares = pairs.shares
     rows = tuple(
-        (name, count(share.count), percent(share.share, share.interval), percent_range(share.interval))
-        for name, share in shares
+        (
+            words,
+            count(shares[name].count),
+            percent(shares[name].share, shares[name].interval),
+            percent_range(shares[name].interval),
+        )
+        for name, words in _PAIRS.items()
     )
-    head = ("", "Pairs", "Share", "95% interval")
+    head = ("Which reply refuses", "Pairs", "Share", "95% interval")
     return Table("Preference pairs, both replies scored", head, rows if pairs.total else ())
 
 
@@ -177,6 +210,11 @@ def group_name(audit: Audit, key: str) -> str:
         return "–"  # a dash stands for nothing
     group = audit.taxonomy.group_of(key)
     return next(each.name for each in audit.taxonomy.groups if each.key == group)
+
+
+def _of_sides(shares: Iterable[Share]) -> Iterator[str]:
+    for share in shares:
+        yield from (count(share.count), percent(share.share, share.interval), percent_range(share.interval))
 
 
 def _cells(of_scored: Share, of_refusals: Share) -> tuple[str, str, str, str]:

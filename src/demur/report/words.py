@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_REFUSAL",
+    "PROBABILITIES",
     "borderline_note",
     "correction",
     "examples_note",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 NO_REFUSAL = "There is no refusal to show."
+PROBABILITIES = "Replies in the middle are those that a person should look at."
 
 _POLICIES = {
     Policy.strict: ", which does not count (policy strict)",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Progress", "audit"]
 
-_FORMAT = 5
+_FORMAT = 6
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 _CANNOT_GO_ON = (
     "{name} can be read only once, so this run cannot be resumed: put the rows in a file to be able to, or begin anew "
@@ -101,7 +101,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             another process writes to it.
         TaxonomyError: A kind is named like a column of the verdicts.
         TypeError: What is given as data is neither the name of a source nor several conversations.
-        ValueError: There is no such policy, or the labeler has another; or both `resume` and `overwrite` are asked for.
+        ValueError: There is no such policy, or the labeler has another; or both `resume` and `overwrite` are asked for;
+            or sides of several pairs say that they are of row 0.
     """
     if resume and overwrite:
         message = "resume goes on with what the folder holds, and overwrite replaces it; give one of them"

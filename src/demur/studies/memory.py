@@ -79,6 +79,7 @@ class RowReader:
     on_layout: Callable[[str, Layout], None] | None
     misfit: LayoutError | None = field(default=None, init=False)
     _layout: Layout | None = field(default=None, init=False)
+    _of_row_0: set[tuple[str | None, int]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         """Refuse a layout that there is none of, even where no row comes to ask for it."""
@@ -90,10 +91,11 @@ class RowReader:
 
         Raises:
             TypeError: It is neither conversation nor string nor row.
+            ValueError: It is one more of row 0 that has its side and turn: nobody knows which pair it is of.
         """
         try:
             if isinstance(given, Conversation):
-                return tuple(_placed(one, position) for one in as_conversations([given]))
+                return tuple(self._placed(one, position) for one in as_conversations([given]))
             if isinstance(given, Mapping):
                 return self._row_replies(_row(position, given))
             if isinstance(given, str):
@@ -104,6 +106,25 @@ class RowReader:
             return (BrokenRow(position, moved, MEMORY, position + 1),)
         message = f"{MEMORY}:{position + 1}: met {type(given).__name__}; give {_ACCEPTED}"
         raise TypeError(message)
+
+    def _placed(self, conversation: Conversation, position: int) -> Conversation:
+        """Give a conversation that was built by hand, and so says it is row 0, its position; one of no file its place.
+
+        Row 0 of a source has each side and turn once: the first of each is taken at its word.
+        """
+        place = conversation.side, conversation.turn
+        is_again = conversation.row_id == 0 and place in self._of_row_0
+        if is_again and conversation.side is not None:
+            message = (
+                f"{MEMORY}:{position + 1}: a further {conversation.side!r} reply of row 0; give both sides of a pair "
+                "their own row_id, as in Conversation(…, row_id=1, side='chosen')"
+            )
+            raise ValueError(message)
+        if conversation.row_id == 0:
+            self._of_row_0.add(place)
+        is_unplaced = conversation.row_id == 0 and (is_again or place == (None, 0))
+        placed = replace(conversation, row_id=position) if is_unplaced else conversation
+        return placed if placed.file is not None else replace(placed, file=MEMORY, line=position + 1)
 
     def _row_replies(self, row: Row) -> tuple[Conversation | BrokenRow, ...]:
         layout = self._first_layout(row) if self._layout is None else self._layout
@@ -135,13 +156,6 @@ class RowReader:
 
 def _row(position: int, given: Mapping[Any, object]) -> Row:
     return Row(position, _plain_fields(given), MEMORY, position + 1)
-
-
-def _placed(conversation: Conversation, position: int) -> Conversation:
-    """Give a conversation that was built by hand, and so says it is row 0, its position; one of no file its place."""
-    is_unplaced = conversation.row_id == 0 and conversation.side is None and conversation.turn == 0
-    placed = replace(conversation, row_id=position) if is_unplaced else conversation
-    return placed if placed.file is not None else replace(placed, file=MEMORY, line=position + 1)
 
 
 def _plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:

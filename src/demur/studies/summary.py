@@ -45,7 +45,7 @@ def summary(
         # Where texts are not compared, nobody knows how many repeat: 0 would be a claim.
         "repeats": tally.repeats if manifest["options"]["dedup"] else None,
         "by_side": {side: _counted(of_side) for side, of_side in tally.sides.items()},
-        "pairs": asdict(tally.pairs),
+        "pairs": {name: share.count for name, share in tally.pairs.shares.items()},
         "probabilities": {"bins": BINS, "counts": list(tally.probabilities)},
         "broken_rows": [asdict(sample) for sample in tally.highlights.broken],
         "source": {**manifest["source"], "layouts": dict(sorted(layouts.items()))},

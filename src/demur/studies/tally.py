@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from demur.conversation import Conversation
+from demur.stats.clusters import Clusters
 from demur.stats.composition import Composition
+from demur.stats.shares import Share
 from demur.studies.highlights import Highlights
 from demur.studies.requests import opening_request
 
@@ -23,6 +25,16 @@ __all__ = ["BINS", "Judged", "Pairs", "Tally"]
 
 BINS = 40
 """Equal bins from 0 to 1 that probabilities of refusal are counted in."""
+
+_SIDES = {"chosen", "rejected"}
+# What pairs are counted as within their request: as a pair, and by whether the chosen and the rejected reply refuse.
+_PAIR = "pair"
+_PAIRS = {
+    (True, True): "both",
+    (True, False): "chosen_only",
+    (False, True): "rejected_only",
+    (False, False): "neither",
+}
 
 
 class Judged(NamedTuple):
@@ -43,37 +55,67 @@ class Judged(NamedTuple):
 class Pairs:
     """Count preference pairs of which both replies were scored, by which of the two refuses.
 
+    A row is one pair, of the last reply of each side: those before it, which both sides mostly share, are no choice.
+
     Attributes:
         both: Both refuse.
         chosen_only: The preferred reply refuses, the other does not: training on it teaches to refuse.
         rejected_only: The other reply refuses: training on it teaches to comply.
         neither: Neither refuses.
+        requests: The same counts by the request that was answered, of a sample of requests: pairs of one request are
+            not independent.
     """
 
     both: int = 0
     chosen_only: int = 0
     rejected_only: int = 0
     neither: int = 0
+    requests: Clusters = field(default_factory=Clusters)
 
     @property
     def total(self) -> int:
         """Return the number of pairs."""
         return self.both + self.chosen_only + self.rejected_only + self.neither
 
+    @property
+    def shares(self) -> dict[str, Share]:
+        """Return each of the four among the pairs; the intervals allow for pairs of one request."""
+        effects = self.requests.effects(_PAIRS.values(), _PAIR)
+        return {name: Share(getattr(self, name), self.total, effects[name]) for name in _PAIRS.values()}
+
     @classmethod
     def of(cls, judged: Iterable[Judged]) -> Self:
-        """Count the pairs whose two replies are both among these."""
-        replies: dict[tuple[int, int], dict[str, bool]] = {}
+        """Count the pairs whose two replies are both among these; a row that is read in part makes none."""
+        rows: dict[int, dict[str, tuple[Conversation, Verdict]]] = {}
+        broken: set[int] = set()
         for item, verdict, _ in judged:
-            if isinstance(item, Conversation) and item.side is not None and verdict.is_scored:
-                replies.setdefault((item.row_id, item.turn), {})[item.side] = verdict.is_refusal
-        whole = [one for one in replies.values() if {"chosen", "rejected"} <= one.keys()]
-        pairs = Counter((one["chosen"], one["rejected"]) for one in whole)
-        return cls(pairs[True, True], pairs[True, False], pairs[False, True], pairs[False, False])
+            if not isinstance(item, Conversation):
+                broken.add(item.position)
+            elif item.side is not None:
+                last = rows.setdefault(item.row_id, {})
+                if item.side not in last or item.turn >= last[item.side][0].turn:
+                    last[item.side] = item, verdict
+        counts = Counter[str]()
+        answered: list[tuple[str, tuple[str, str]]] = []
+        for row, last in rows.items():
+            if row in broken or not last.keys() >= _SIDES or not all(verdict.is_scored for _, verdict in last.values()):
+                continue
+            (chosen, of_chosen), (_, of_rejected) = last["chosen"], last["rejected"]
+            name = _PAIRS[of_chosen.is_refusal, of_rejected.is_refusal]
+            counts[name] += 1
+            answered.append((opening_request(chosen), (_PAIR, name)))
+        return cls(**{name: counts[name] for name in _PAIRS.values()}, requests=Clusters.of(answered))
 
     def __add__(self, other: Self) -> Self:
         """Add two counts."""
-        return type(self)(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _PAIRS.values()}
+        return type(self)(**counts, requests=self.requests + other.requests)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Return what `dataclasses.asdict` gave; audits of before knew no requests of pairs."""
+        requests = Clusters.from_json(stored["requests"]) if "requests" in stored else Clusters()
+        return cls(**{name: stored[name] for name in _PAIRS.values()}, requests=requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +196,7 @@ class Tally:
         return cls(
             Composition.from_json(data["composition"]),
             {side: Composition.from_json(stored) for side, stored in data["sides"].items()},
-            Pairs(**data["pairs"]),
+            Pairs.from_json(data["pairs"]),
             tuple(data["probabilities"]),
             Highlights.from_json(data["highlights"]),
             data.get("repeats", 0),  # audits of before compared no texts
