@@ -51,7 +51,7 @@ def check(
     """Find exact and near duplicates, and account for each row that is dropped."""
     from demur.cli.rows_out import rows_writer
     from demur.data.labelled import labelled_files, read_texts
-    from demur.synthesis.duplicate_check import DuplicateCheck, found
+    from demur.synthesis.duplicate_check import DuplicateCheck
 
     console = Console(stderr=True)
     comparison = DuplicateCheck(threshold=threshold, texts=read_texts(texts or []))
@@ -67,7 +67,7 @@ def check(
             inputs = [file, *avoided, *kept_before, *(each for path in texts or () for each in labelled_files(path))]
             keep = stack.enter_context(rows_writer(out, overwrite=overwrite, apart_from=inputs))
             reject = stack.enter_context(rows_writer(dropped, overwrite=overwrite, apart_from=inputs))
-        n_rows, reasons = _run(comparison, found(file), console, keep, reject)
+        n_rows, reasons = _run(comparison, file, console, keep, reject)
     print(f"{file}: {n_rows} rows, {n_rows - reasons.total()} kept, {reasons.total()} dropped")
     for reason, count in sorted(reasons.items()):
         print(f"  {reason:<20} {count:>6}")

@@ -37,15 +37,16 @@ def vary(
 ) -> None:
     """Write variants of labelled rows, with the same labels and the changes that were made."""
     from demur.cli.rows_out import rows_writer
-    from demur.synthesis.duplicate_check import found
+    from demur.data.label_fields import require_files
     from demur.synthesis.variation import vary as vary_rows
 
     variation = _variation(mutations, seed, per_row, chain)
+    require_files([file], "a JSONL file of labelled conversations")
     console = Console(stderr=True)
     n_rows, n_unchanged, broken = 0, 0, list[RowError]()
     of_kind: Counter[str] = Counter()
     with rows_writer(out, overwrite=overwrite, apart_from=[file]) as write:
-        for rows in track(vary_rows(found(file), variation), description="varying", console=console, transient=True):
+        for rows in track(vary_rows(file, variation), description="varying", console=console, transient=True):
             if isinstance(rows, RowError):
                 if strict:
                     raise rows

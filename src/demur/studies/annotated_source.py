@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from demur.crosswalk import Crosswalk
 from demur.data.annotated import ANNOTATOR_KINDS, read_annotated, take_annotated
 from demur.data.foreign import read_foreign
-from demur.data.labelled import labelled_files, read_texts
+from demur.data.labelled import read_texts
 from demur.errors import SourceError
 from demur.studies.memory import is_frame, records
 
@@ -60,7 +60,7 @@ def read_annotated_source(
         _require_whole(split, of_texts)
         rows = read_foreign(spec, Crosswalk.load(crosswalk, taxonomy), kind=annotator_kind, strict=strict)
         return rows, rows.texts
-    by_id = read_texts([file for path in of_texts for file in labelled_files(path)])
+    by_id = read_texts(of_texts)
     if items and all(isinstance(item, str | Path) for item in items):
         rows = read_annotated([Path(item) for item in items], taxonomy, split=split, texts=by_id, strict=strict)
     elif all(isinstance(item, Mapping) for item in items):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from demur.data.label_fields import bit_of, conversation_of, label_lines, outcome_of, with_text
-from demur.errors import RowError, SourceError
+from demur.data.label_fields import bit_of, conversation_of, label_lines, outcome_of, require_files, with_text
+from demur.errors import RowError
 from demur.synthesis.duplicates import Seen, exchange_text
 from demur.synthesis.near_duplicates import NearDuplicates, normalised
 from demur.synthesis.origins import id_of, name_of, origin_of, text_digest
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from demur.data.rows import Row
     from demur.synthesis.duplicates import View
 
-__all__ = ["Checked", "Drop", "DuplicateCheck", "Reason", "found"]
+__all__ = ["Checked", "Drop", "DuplicateCheck", "Reason"]
 
 Reason = Literal["exact_duplicate", "conflicting_labels", "near_duplicate", "evaluation_row", "unreadable"]
 
@@ -143,7 +143,8 @@ class DuplicateCheck:
         Raises:
             SourceError: The file is missing.
         """
-        for line in label_lines(found(path)):
+        require_files([path], "a JSONL file of labelled conversations")
+        for line in label_lines(path):
             if isinstance(line, RowError):
                 yield Checked(None, Drop(line.where, None, "unreadable", line.message))
                 continue
@@ -199,22 +200,11 @@ def _rows(files: Iterable[Path], taken: set[Path]) -> Iterator[Row]:
         if (place := path.resolve()) in taken:
             continue
         taken.add(place)
-        for line in label_lines(found(path)):
+        require_files([path], "a JSONL file of labelled conversations")
+        for line in label_lines(path):
             if isinstance(line, RowError):
                 raise line
             yield line
-
-
-def found(path: Path) -> Path:
-    """Return the path of a file of rows.
-
-    Raises:
-        SourceError: There is no such file.
-    """
-    if not path.is_file():
-        message = f"no file at {str(path)!r}; give a JSONL file of labelled conversations"
-        raise SourceError(message)
-    return path
 
 
 def _known(row: Row, conversation: Conversation) -> _Known:
