@@ -34,9 +34,9 @@ def rewrite(folder: Path, **changes: Any) -> None:
 
 
 def failure(folder: Path, taxonomy: Taxonomy, encoder: str | None = None) -> str:
-    """Load bad weights and return the message."""
+    """Load bad weights, ask for their network, and return the message."""
     with pytest.raises(WeightsError) as caught:
-        Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
+        _ = Weights.load(folder, taxonomy=taxonomy, encoder=encoder).network
     return str(caught.value)
 
 

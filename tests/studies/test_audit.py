@@ -620,9 +620,10 @@ def test_a_source_where_results_would_be_written_is_refused(tmp_path: Path, opti
     out = tmp_path / "out"
     audit(["Yes.", "No."], labeler=Scripted(), out=out)
     before = _bytes(out)
-    for source in (out / "verdicts.parquet", out):
-        with pytest.raises(OutputError, match=r"is to be audited, and lies where results.*--out"):
-            audit(source, labeler=Scripted(), out=out, **options)
+    with pytest.raises(OutputError, match=r"is to be audited, and lies where results.*--out"):
+        audit(out / "verdicts.parquet", labeler=Scripted(), out=out, **options)
+    with pytest.raises(SourceError, match="no file to read in the folder .* but those of an audit"):
+        audit(out, labeler=Scripted(), out=out, **options)
     assert _bytes(out) == before
 
 
