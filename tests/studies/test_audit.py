@@ -622,7 +622,7 @@ def test_a_source_where_results_would_be_written_is_refused(tmp_path: Path, opti
     before = _bytes(out)
     with pytest.raises(OutputError, match=r"is to be audited, and lies where results.*--out"):
         audit(out / "verdicts.parquet", labeler=Scripted(), out=out, **options)
-    with pytest.raises(SourceError, match="no file to read in the folder .* but those of an audit"):
+    with pytest.raises(SourceError, match=r"no file to read in the folder .* but those of an audit"):
         audit(out, labeler=Scripted(), out=out, **options)
     assert _bytes(out) == before
 
