@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from dataclasses import fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "listed",
     "raise_problems",
     "read_document",
+    "repeated",
     "shipped_folder",
     "validate",
 ]
@@ -155,6 +157,12 @@ def _unfilled(document: object, place: tuple[int | str, ...] = ()) -> Iterator[s
 def listed(names: Iterable[str]) -> str:
     """Spell names for a message."""
     return ", ".join(repr(name) for name in names)
+
+
+def repeated(place: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield a problem for each name that stands more than once."""
+    met = [name for name, count in Counter(names).items() if count > 1]
+    yield from (f"{place} {name!r} stands more than once; keep one" for name in met)
 
 
 def _is_echo(details: ErrorDetails) -> bool:

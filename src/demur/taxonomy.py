@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, shipped_folder, validate
+from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, repeated, shipped_folder, validate
 from demur.errors import TaxonomyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 __all__ = [
     "Boundary",
@@ -215,8 +214,8 @@ class Taxonomy:
 def _contradictions(taxonomy: Taxonomy) -> Iterator[str]:
     """Yield every problem that no single field shows."""
     groups = [group.key for group in taxonomy.groups]
-    yield from _repeated("groups: key", groups)
-    yield from _repeated("categories: key", taxonomy.keys)
+    yield from repeated("groups: key", groups)
+    yield from repeated("categories: key", taxonomy.keys)
     kept = {NO_KIND: taxonomy.keys, _NO_NAME: (*groups, *taxonomy.keys)}
     yield from (f"key {key!r} is reserved for what has no kind; use another" for key, at in kept.items() if key in at)
     empty = sorted(set(groups) - {category.group for category in taxonomy})
@@ -226,7 +225,7 @@ def _contradictions(taxonomy: Taxonomy) -> Iterator[str]:
         if category.group not in groups:
             yield f"{place}.group: {category.group!r} is no group; the groups are {listed(groups)}"
         yield from _bad_neighbours(place, category, taxonomy)
-        yield from _repeated(f"{place}.leaves:", category.leaves)
+        yield from repeated(f"{place}.leaves:", category.leaves)
     for position, hard_case in enumerate(taxonomy.hard_cases):
         yield from _bad_decision(f"hard_cases[{position}].decision", hard_case.decision, taxonomy)
 
@@ -249,9 +248,3 @@ def _bad_decision(place: str, decision: Decision, taxonomy: Taxonomy) -> Iterato
         yield f"{place}.labels: {listed(decision.labels)} beside verdict 'none'; only a refusal has labels"
     for key in sorted(set(decision.labels) - set(taxonomy.keys)):
         yield f"{place}.labels: {key!r} is no category; the categories are {listed(taxonomy.keys)}"
-
-
-def _repeated(place: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield the names that stand more than once."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    yield from (f"{place} {name!r} stands more than once; keep one" for name in repeated)

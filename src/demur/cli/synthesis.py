@@ -71,6 +71,8 @@ def read_avoided(paths: list[Path] | None, console: Console) -> Seen | None:
 
 def plan_lines(plan: Plan, recipe: SynthesisRecipe) -> Iterator[str]:
     """Show a plan: rows by category, and how often each value of each axis is met in a category."""
+    from demur.data.label_fields import OUTCOMES
+
     yield f"{recipe.name}: {len(plan):,} rows in {len(plan.by_category()):,} categories, recipe {recipe.sha256[:12]}"
     verdicts, leaves = plan.counts("verdict"), plan.counts("leaf")
     for category, cells in plan.by_category().items():
@@ -78,12 +80,9 @@ def plan_lines(plan: Plan, recipe: SynthesisRecipe) -> Iterator[str]:
         yield f"  {category:<24} {len(cells):>6,} rows: {met}; {len(leaves[category]):,} leaves"
     for axis in recipe.axes:
         counts = plan.counts(axis.key)
-        only = "" if len(axis.verdicts) == len(_VERDICTS) else f" ({', '.join(axis.verdicts)})"
+        only = "" if len(axis.verdicts) == len(OUTCOMES) else f" ({', '.join(axis.verdicts)})"
         values = ", ".join(f"{key} {_range([found[key] for found in counts.values()])}" for key in axis.weights())
         yield f"  {axis.key}{only}, rows of a category: {values}"
-
-
-_VERDICTS = ("full", "partial", "none")
 
 
 def _range(counts: list[int]) -> str:

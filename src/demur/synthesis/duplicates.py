@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from demur.data.label_fields import conversation_of, label_lines
+from demur.data.label_fields import conversation_of, label_lines, require_files
 from demur.data.labelled import labelled_files
 from demur.errors import RowError, SourceError
 from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
@@ -94,7 +94,7 @@ class Seen:
             if found := self._near[view].find(text):
                 return Repeat(view, *found[0])
         request = normalised(conversation.request)
-        known = request if request in self._requests else next((k for k in self._requests if _wraps(request, k)), None)
+        known = next((part for part in (request, *_short_parts(request)) if part in self._requests), None)
         if known is None:
             return None
         return Repeat("request", self._requests[known], jaccard(shingles(request), shingles(known)))
@@ -113,9 +113,7 @@ def read_seen(paths: list[Path]) -> tuple[Seen, int, list[RowError]]:
     broken: list[RowError] = []
     # A folder and a file in it may both be given.
     for path in {file.resolve(): file for given in paths for file in labelled_files(given)}.values():
-        if not path.is_file():
-            message = f"no file at {str(path)!r}; give JSONL files, or folders of them, whose rows have `messages`"
-            raise SourceError(message)
+        require_files([path], "JSONL files, or folders of them, whose rows have `messages`")
         n_before = n_rows
         for found in _conversations(path):
             if isinstance(found, RowError):
@@ -147,7 +145,19 @@ def _views(conversation: Conversation) -> Iterator[tuple[View, str]]:
         yield "reply", conversation.reply
 
 
-def _wraps(request: str, known: str) -> bool:
-    """Tell whether a request, both normalised, is a short one that is known, with a few words around it."""
-    is_close = len(known) in _SHORT_REQUEST and len(request) <= len(known) + _MOST_AROUND
-    return is_close and f" {known} " in f" {request} "
+def _short_parts(request: str) -> Iterator[str]:
+    """Yield the short requests that a normalised one may be, with a few words around it: its runs of words.
+
+    To look them up takes as long however many requests are known.
+    """
+    least = max(_SHORT_REQUEST.start, len(request) - _MOST_AROUND)
+    if least not in _SHORT_REQUEST:
+        return
+    words = request.split(" ")
+    for start in range(len(words)):
+        for stop in range(len(words), start, -1):
+            part = " ".join(words[start:stop])
+            if len(part) < least:
+                break
+            if len(part) in _SHORT_REQUEST:
+                yield part

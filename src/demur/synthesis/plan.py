@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from demur.synthesis.recipe import Axis, CategoryRows, Outcome, SynthesisRecipe, Value
+    from demur.data.label_fields import Outcome
+    from demur.synthesis.recipe import Axis, CategoryRows, SynthesisRecipe, Value
 
 __all__ = ["Cell", "Plan", "deal"]
 

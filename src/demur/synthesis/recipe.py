@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, shipped_folder, validate
+from demur.data.label_fields import OUTCOMES, Outcome
+from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, repeated, shipped_folder, validate
 from demur.errors import RecipeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Axis", "CategoryRows", "Mix", "Outcome", "SynthesisRecipe", "Value", "recipe_path"]
-
-Outcome = Literal["full", "partial", "none"]
+__all__ = ["Axis", "CategoryRows", "Mix", "SynthesisRecipe", "Value", "recipe_path"]
 
 _Weight = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, strict=True)]
@@ -83,7 +81,7 @@ class Axis:
 
     key: Key
     values: Annotated[tuple[Value, ...], Field(min_length=1)]
-    verdicts: Annotated[tuple[Outcome, ...], Field(min_length=1)] = ("full", "partial", "none")
+    verdicts: Annotated[tuple[Outcome, ...], Field(min_length=1)] = OUTCOMES
 
     def weights(self) -> dict[str, float]:
         """Return the weights of the values that are to be met."""
@@ -198,7 +196,7 @@ def recipe_path(name_or_path: str | Path) -> Path:
 
 def _contradictions(recipe: SynthesisRecipe, taxonomy: Taxonomy) -> Iterator[str]:
     """Yield every problem that no single field shows."""
-    yield from _repeated("categories: key", (each.key for each in recipe.categories))
+    yield from repeated("categories: key", (each.key for each in recipe.categories))
     for place, each in enumerate(recipe.categories):
         yield from _bad_category(f"categories[{place}]", each, taxonomy)
     if not recipe.categories:
@@ -206,9 +204,9 @@ def _contradictions(recipe: SynthesisRecipe, taxonomy: Taxonomy) -> Iterator[str
             yield from _bad_category("categories", CategoryRows(key), taxonomy)
     if not recipe.verdicts.weights():
         yield "verdicts: every weight is 0; give one of them more"
-    yield from _repeated("axis", (axis.key for axis in recipe.axes))
+    yield from repeated("axis", (axis.key for axis in recipe.axes))
     for axis in recipe.axes:
-        yield from _repeated(f"axis {axis.key!r}: value", (value.key for value in axis.values))
+        yield from repeated(f"axis {axis.key!r}: value", (value.key for value in axis.values))
         if not axis.weights():
             yield f"axis {axis.key!r}: every weight is 0; give one of its values more"
         for value in axis.values:
@@ -221,8 +219,3 @@ def _bad_category(place: str, each: CategoryRows, taxonomy: Taxonomy) -> Iterato
         yield f"{place}: {each.key!r} is no category of the taxonomy; its categories are {listed(taxonomy.keys)}"
     elif not each.leaves and not taxonomy[each.key].leaves:
         yield f"{place}: category {each.key!r} has no leaves to write about; give it `leaves` here or in the taxonomy"
-
-
-def _repeated(place: str, names: Iterable[str]) -> Iterator[str]:
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    yield from (f"{place} {name!r} stands more than once; keep one" for name in repeated)
