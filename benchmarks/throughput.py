@@ -6,6 +6,7 @@ Every contestant runs in a process of its own, several rounds in turn, and loads
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 import os
 import platform
@@ -226,8 +227,9 @@ def table(runs: dict[str, list[Run]], lengths: Sequence[int], work: float, rates
         share = work / len(lengths) * np.median(speed) / 1e9 / rates[arithmetic]
         is_judge = name not in (*LIMITS, "audit")
         has_share = is_judge and "+" not in name and name not in BASELINES
+        spread = f" ({min(speed):,.1f} to {max(speed):,.1f})" if len(speed) > 1 else ""
         lines.append(
-            f"| {name} | {np.median(speed):,.1f} ({min(speed):,.1f} to {max(speed):,.1f}) "
+            f"| {name} | {np.median(speed):,.1f}{spread} "
             f"| {np.median(speed) * np.mean(lengths):,.0f} | {by_32:.1f} | {by_1:.1f} "
             f"| {f'{agrees:.2%}' if is_judge else '-'} | {f'{share:.0%}' if has_share else '-'} "
             f"| {np.median([run.peak_mb for run in found]):,.0f} |"
@@ -276,9 +278,11 @@ def _compare(arguments: argparse.Namespace) -> None:
                 print(f"round {turn + 1}: {name}: {last.rows / last.seconds:,.1f} rows/s", file=sys.stderr, flush=True)
         rates = _rates(arguments)
     cores = f"{arguments.workers} cores of {processor()}"
+    n = arguments.rounds
+    rounds = f"median of {n} rounds, least and most in brackets" if n > 1 else "one round"
     text = "\n\n".join([
         f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(lengths):.0f} tokens each on average, "
-        f"on {cores}; median of {arguments.rounds} rounds, least and most in brackets. Matrix products reach "
+        f"on {cores}, {dt.datetime.now(tz=dt.UTC).date()}; {rounds}. Matrix products reach "
         + ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in rates.items())
         + ".",
         table(runs, lengths, work_of(lengths, weights), rates),
