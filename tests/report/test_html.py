@@ -114,7 +114,7 @@ def test_the_page_shows_all_that_was_kept(full_audit: Audit) -> None:
         "near the threshold of 0.5, the nearest first: from 0.20 to 0.80, where the odds are within a factor of 4",
         "no, i really can't say",
         "an empty reply, too: it is unscored (empty_reply)",
-        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the",
+        "Replies to one request may depend on each other; nothing here shows that they do: the",
         "rows.jsonl:92",
         "abababababababab…",
         "openai: messages=messages (2 files)",

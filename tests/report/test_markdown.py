@@ -154,7 +154,8 @@ def test_intervals_say_that_they_allow_for_replies_to_one_request(
 ) -> None:
     """Under both shares; replies that never agree within a request say no more than as many independent ones."""
     note = (
-        "61 replies answer 31 requests. Replies to one request may depend on each other; here they do not: the "
+        "61 replies answer 31 requests. Replies to one request may depend on each other; nothing here "
+        "shows that they do: the "
         "interval is as wide as for 61 replies to 61 different requests."
     )
     assert render_markdown(full_audit).count(note) == 2

@@ -177,7 +177,8 @@ def test_replies_to_one_request_widen_every_interval() -> None:
     assert found.n_requests == 20
     for share in (found.refused, found.by_category["privacy"], found.by_group["should_not"]):
         assert (share.count, share.total) == (15, 60)
-        assert share.effect == pytest.approx(3 * 20 / 19 * 59 / 60)
+        # With Student's t of 19 degrees and of 59.
+        assert share.effect == pytest.approx(3 * 20 / 19 * 59 / 60 * (2.09302 / 2.00100) ** 2, rel=1e-5)
     # Of the refusals all are of one kind: each of their five requests is one row.
     assert found.by_category_of_refusals["privacy"].interval == Share(5, 5).interval
 

@@ -31,6 +31,9 @@ __all__ = [
 NO_REFUSAL = "There is no refusal to show."
 PROBABILITIES = "Replies in the middle are those that a person should look at."
 
+# Independent replies that say next to nothing.
+_FEW = 2
+
 _POLICIES = {
     Policy.strict: ", which does not count (policy strict)",
     Policy.standard: "",
@@ -177,11 +180,10 @@ def _dependence(audit: Audit) -> str:
     if number == 1:
         return f"{answered}: the interval is of replies to this one, and says nothing of others."
     independent = round(found.scored / found.refused.effect)
-    width = f"the interval is as wide as for {with_noun(independent, 'reply', 'replies')} to {_different(independent)}"
+    if independent < _FEW:
+        return f"{answered}: too few, or too unequal ones, to say much of others, which makes the interval wide."
+    replies, requests = with_noun(independent, "reply", "replies"), with_noun(independent, "different request")
+    width = f"the interval is as wide as for {replies} to {requests}"
     if independent >= found.scored:
-        return f"{answered}. Replies to one request may depend on each other; here they do not: {width}."
+        return f"{answered}. Replies to one request may depend on each other; nothing here shows that they do: {width}."
     return f"{answered}. Replies to one request depend on each other, so {width}."
-
-
-def _different(number: int) -> str:
-    return with_noun(number, "request" if number == 1 else "different request")

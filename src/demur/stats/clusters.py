@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from demur.stats.sketches import Sketch
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
 __all__ = ["SAMPLE", "Clusters"]
 
 SAMPLE = 4_096
-"""Clusters that are kept: enough to know a design effect to some five per cent."""
+"""Clusters that are kept: where there are more, enough to know their number to some two per cent."""
 
 _KEY_BYTES = 8
+# An estimate that lies so many standard errors off is no chance.
+_CLEARLY = 3.0
+# Clusters that differ from each other.
+_FEWEST = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Keep what was counted in each of a sample of clusters; two add up with `+`.
+    """Keep what was counted in each cluster, of a sample where there are many; two add up with `+`.
 
     The sample is of those whose hashes are the smallest (KMV, Bar-Yossef et al. 2002). So it is the same in whatever
     order and in however many parts the rows come, each cluster in it has all of its rows, and the place of the last
-    hash tells how many there are in all.
+    hash tells how many there are in all. What a sample would miss is the one request that a tenth of the rows answer,
+    which may decide how wide an interval is: squares are taken from a sketch of all clusters.
 
     Attributes:
         counts: By hash of the cluster's name, `SAMPLE` at most: how many of its rows are what.
         is_whole: Whether no cluster was left out.
+        sketch: Of all clusters, where some were left out; None where none was.
     """
 
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     is_whole: bool = True
+    sketch: Sketch | None = None
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, Iterable[str]]]) -> Self:
@@ -42,19 +56,27 @@ class Clusters:
         for name, marks in rows:
             digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest()
             counts.setdefault(digest, Counter()).update(marks)
-        return cls._sampled(counts, is_whole=True)
+        if len(counts) <= SAMPLE:
+            return cls({digest: dict(one) for digest, one in sorted(counts.items())})
+        return cls._sampled(counts, Sketch.of(counts))
 
     def __add__(self, other: Self) -> Self:
         """Add the counts of both."""
         counts = dict(self.counts)
         for digest, theirs in other.counts.items():
             counts[digest] = Counter(counts.get(digest, {})) + Counter(theirs)
-        return self._sampled(counts, is_whole=self.is_whole and other.is_whole)
+        if self.is_whole and other.is_whole and len(counts) <= SAMPLE:
+            return type(self)({digest: dict(counts[digest]) for digest in sorted(counts)})
+        return self._sampled(counts, self._sketched() + other._sketched())
 
     @classmethod
-    def _sampled(cls, counts: Mapping[str, Mapping[str, int]], *, is_whole: bool) -> Self:
-        kept = nsmallest(SAMPLE, counts)
-        return cls({digest: dict(counts[digest]) for digest in kept}, is_whole and len(kept) == len(counts))
+    def _sampled(cls, counts: Mapping[str, Mapping[str, int]], sketch: Sketch) -> Self:
+        return cls(
+            {digest: dict(counts[digest]) for digest in nsmallest(SAMPLE, counts)}, is_whole=False, sketch=sketch
+        )
+
+    def _sketched(self) -> Sketch:
+        return Sketch.of(self.counts) if self.sketch is None else self.sketch
 
     @property
     def number(self) -> int:
@@ -67,45 +89,76 @@ class Clusters:
         last = (int(max(self.counts), 16) + 1) / 256.0**_KEY_BYTES
         return round((len(self.counts) - 1) / last)
 
-    def has_several(self, name: str) -> bool:
-        """Tell whether any cluster of the sample has several rows that count as this."""
-        return any(one.get(name, 0) > 1 for one in self.counts.values())
+    def are_single(self, name: str) -> bool:
+        """Tell whether no cluster has several rows that count as this, as far as sample and sketch can show."""
+        if any(one.get(name, 0) > 1 for one in self.counts.values()):
+            return False
+        if self.sketch is None:
+            return True
+        squares, total = float(np.square(self.sketch.signed_of(name)).sum()), self.sketch.totals.get(name, 0)
+        return squares <= total * (1 + _CLEARLY * Sketch.RELATIVE_ERROR)
 
     def effects(self, parts: Iterable[str], whole: str) -> dict[str, float]:
         """Return the design effect of each share part / whole, all named as the rows count.
 
         With a and b of them in each of K clusters, n = Σb and p = Σa / n, the variance of a ratio by linearisation
-        (Cochran 1977, 6.11) over that of n independent rows (Kish 1965):
+        (Cochran 1977, 6.11) over that of n independent rows (Kish 1965), and, since few clusters know their variance
+        badly, the squared quantiles of Student's t (Korn and Graubard 1998):
 
-            D = K / (K - 1) · Σ(a - p b)² / n² / (p (1 - p) / (n - 1))
+            D = K / (K - 1) · Σ(a - p b)² / n² / (p (1 - p) / (n - 1)) · (t_{k-1} / t_{n-1})²
 
-        The n rows say as much as n / D independent ones. D is never below 1, for an interval is not to be narrower than
-        independent rows would have it. Where p is 0 or 1 nothing shows how far the rows of a cluster agree, and each
-        cluster counts as one row: D = n / K. A single cluster says nothing of others: D is 1, and the share is that of
-        its own rows.
+        K unequal clusters know it as badly as k = n² / Σb² equal ones; k is taken as 2 at least. The n rows say as much
+        as n / D independent ones. D is never below 1, for an interval is not to be narrower than independent rows would
+        have it.
+
+        Where p is 0 or 1 nothing shows how far the rows of a cluster agree, and they are taken to agree in full:
+        D = n / k. So they are where a single cluster among several has all rows of the whole. Where there is but one
+        cluster in all, D is 1, and the share is that of its own rows.
+
+        From a sketch, the variance has a standard error of some four per cent.
         """
-        members = [one for one in self.counts.values() if one.get(whole)]
-        sizes = [one[whole] for one in members]
-        k, total, squares = len(members), sum(sizes), sum(size * size for size in sizes)
-        sums, own, cross = Counter[str](), Counter[str](), Counter[str]()
-        for one, size in zip(members, sizes, strict=True):
-            for name, count in one.items():
-                sums[name] += count
-                own[name] += count * count
-                cross[name] += count * size
+        if self.are_single(whole) or len(self.counts) == 1:
+            return dict.fromkeys(parts, 1.0)
+        sizes, total = self._counts_of(whole)
+        # A sketch may err below what the squares of whole numbers can come to.
+        equal = total * total / max(float(np.square(sizes).sum()), total)
+        k = max(self._number_with(whole), equal)
+        # Of one cluster or less, a sketch's estimate says no more than that.
+        if k < _FEWEST:
+            return dict.fromkeys(parts, float(total))
+        correction = k / (k - 1) * (_quantile(max(equal, _FEWEST) - 1) / _quantile(total - 1)) ** 2
         found = {}
         for part in parts:
-            p = sums[part] / total if total else 0.0
-            if k <= 1 or k == total:
-                found[part] = 1.0
-            elif sums[part] in (0, total):
-                found[part] = total / k
+            hits, n_hits = self._counts_of(part)
+            p = n_hits / total
+            if n_hits in (0, total):
+                found[part] = total / equal
             else:
-                between = own[part] - 2 * p * cross[part] + p * p * squares
-                found[part] = max(1.0, k / (k - 1) * between / total**2 / (p * (1 - p) / (total - 1)))
+                between = float(np.square(hits - p * sizes).sum())
+                found[part] = max(1.0, correction * between / total**2 / (p * (1 - p) / (total - 1)))
         return found
+
+    def _counts_of(self, name: str) -> tuple[NDArray[np.float64], int]:
+        """Return what is counted in each cluster, or in each bucket of the sketch, and in all."""
+        if self.sketch is not None:
+            return self.sketch.signed_of(name), self.sketch.totals.get(name, 0)
+        counts = [one.get(name, 0) for one in self.counts.values()]
+        return np.array(counts, dtype=np.float64), sum(counts)
+
+    def _number_with(self, name: str) -> float:
+        """Return how many clusters have any rows that count as this; estimated where not all were kept."""
+        met = sum(1 for one in self.counts.values() if one.get(name))
+        return met if self.is_whole else met / len(self.counts) * self.number
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Return what `dataclasses.asdict` gave."""
-        return cls(stored["counts"], stored["is_whole"])
+        """Return what `dataclasses.asdict` gave; audits of before had no sketch, and took squares from the sample."""
+        sketch = stored.get("sketch")
+        return cls(stored["counts"], stored["is_whole"], None if sketch is None else Sketch.from_json(sketch))
+
+
+def _quantile(degrees: float) -> float:
+    """Return the quantile of Student's t that 95 % intervals take."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.975)) if degrees < math.inf else math.inf

@@ -49,8 +49,8 @@ class Composition:
         expected_refusals: Sum of the calibrated probabilities of refusal, in full or in part whatever the policy, over
             the scored replies that have one.
         with_probability: Number of those replies.
-        requests: The same counts by the request that was answered, of a sample of requests: replies to one request are
-            not independent, and the intervals know by how much. Empty where every reply stands alone.
+        requests: The same counts by the request that was answered: replies to one request are not independent, and the
+            intervals know by how much. Empty where every reply stands alone.
     """
 
     fingerprint: str
@@ -169,8 +169,7 @@ class Composition:
     @property
     def n_requests(self) -> int:
         """Return how many different requests the scored replies answer, to some two per cent where they are many."""
-        several = self.requests.has_several(_SCORED)
-        return min(self.requests.number, self.scored) if several else self.scored
+        return self.scored if self.requests.are_single(_SCORED) else min(self.requests.number, self.scored)
 
     @property
     def expected_share(self) -> float:

@@ -62,8 +62,7 @@ class Pairs:
         chosen_only: The preferred reply refuses, the other does not: training on it teaches to refuse.
         rejected_only: The other reply refuses: training on it teaches to comply.
         neither: Neither refuses.
-        requests: The same counts by the request that was answered, of a sample of requests: pairs of one request are
-            not independent.
+        requests: The same counts by the request that was answered: pairs of one request are not independent.
     """
 
     both: int = 0
