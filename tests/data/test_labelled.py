@@ -171,6 +171,34 @@ def test_texts_that_lie_elsewhere_are_found_by_id(tmp_path: Path, taxonomy: Taxo
     assert (labelled.is_drawn_hard, labelled.family) == (True, "f")
 
 
+def test_an_id_with_two_texts_is_an_error_for_the_row_that_needs_it(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """Two files number their rows from 1: neither text is taken for the other. Other ids are found as ever."""
+    other = [MESSAGES[0], {"role": "assistant", "content": "Sure: 4."}]
+    first = write(tmp_path / "a.jsonl", {"id": 1, "messages": MESSAGES}, {"id": 2, "messages": MESSAGES})
+    second = write(tmp_path / "b.jsonl", {"id": 2, "messages": MESSAGES}, {"id": "1", "messages": other})
+    texts = read_texts([first, second])
+    labels = write(tmp_path / "labels.jsonl", {"id": 2, "verdict": "full"})
+    assert read_labelled(labels, taxonomy, texts=texts)[0].conversation.reply == "No."
+    own = write(tmp_path / "own.jsonl", {"id": 1, "messages": other, "verdict": "none"})
+    assert read_labelled(own, taxonomy, texts=texts)[0].conversation.reply == "Sure: 4."
+    labels = write(tmp_path / "labels.jsonl", {"id": 1, "verdict": "full"})
+    with pytest.raises(RowError, match=r"labels\.jsonl:1: id 1 has .* at .*a\.jsonl:1 and another at .*b\.jsonl:2"):
+        read_labelled(labels, taxonomy, texts=texts)
+
+
+def test_null_is_no_id(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """Texts without one are nobody's, not those of every row without one; such a row is named by its place."""
+    texts = read_texts([write(tmp_path / "texts.jsonl", {"id": None, "messages": MESSAGES})])
+    assert texts == {}
+    for row in ({"verdict": "full"}, {"id": None, "verdict": "full"}):
+        with pytest.raises(RowError, match="no messages among"):
+            read_labelled(write(tmp_path / "a.jsonl", row), taxonomy, texts={"None": MESSAGES})
+    (labelled,) = read_labelled(
+        write(tmp_path / "a.jsonl", {"id": None, "messages": MESSAGES, "verdict": "full"}), taxonomy
+    )
+    assert labelled.id.endswith("a.jsonl:1")
+
+
 def test_texts_are_read_of_a_folder(tmp_path: Path) -> None:
     """All files below it; a folder without one is an error."""
     (tmp_path / "texts" / "more").mkdir(parents=True)

@@ -51,7 +51,7 @@ from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
 
     from demur.conversation import Conversation
     from demur.labelers.opening import LabelerSpec
@@ -129,7 +129,7 @@ def evaluate(
     measured = (
         open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage, runtime=runtime)
         if spec.sort == "demur"
-        else _opened(spec, kinds, asking, gold=gold, texts=by_id)
+        else _opened(spec, kinds, asking, known=[gold, *(texts or [])])
     )
     wanted = None if split is Split.all else split.value
     rows = read_labelled(gold, kinds, split=wanted, texts=by_id, needs_truth=True)
@@ -174,8 +174,8 @@ def _spec(labeler: str) -> LabelerSpec:
         raise typer.BadParameter(message, param_hint="--labeler") from error
 
 
-def _opened(spec: LabelerSpec, kinds: Taxonomy, asking: Asking, *, gold: Path, texts: Mapping[str, object]) -> Labeler:
-    """Open a labeler that is not the classifier; what is on record may leave its texts to the rows."""
+def _opened(spec: LabelerSpec, kinds: Taxonomy, asking: Asking, *, known: Sequence[Path]) -> Labeler:
+    """Open a labeler that is not the classifier; what is on record may leave its texts to other files."""
     from demur.data.labelled import read_texts
     from demur.labelers.keywords import KeywordLabeler
     from demur.labelers.opening import open_recorded
@@ -188,4 +188,4 @@ def _opened(spec: LabelerSpec, kinds: Taxonomy, asking: Asking, *, gold: Path, t
         # Without a key, nothing is begun.
         judge.client.endpoint.key()
         return judge
-    return open_recorded(Path(spec.target), kinds, texts={**read_texts([gold]), **texts})
+    return open_recorded(Path(spec.target), kinds, texts=read_texts(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.data.formats import Opened, json_lines
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OUTCOMES",
+    "Ambiguous",
     "Outcome",
     "Texts",
     "annotations_of",
@@ -33,11 +35,24 @@ __all__ = [
 ]
 
 Texts = Mapping[str, object]
-"""Messages by row id: the texts of label files that may not carry them."""
+"""Messages by row id: the texts of label files that may not carry them; `Ambiguous` where an id has more than one."""
 
 Outcome = Literal["full", "partial", "none"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _MESSAGES = named("openai", {"messages": "messages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Stand in the place of messages whose id names others, too: an error for a row that needs them, for no other.
+
+    Attributes:
+        first: `file:line` of the one text.
+        second: `file:line` of another.
+    """
+
+    first: str
+    second: str
 
 
 def require_files(paths: Iterable[Path], wanted: str) -> None:
@@ -63,11 +78,11 @@ def label_lines(path: Path, texts: Texts | None = None) -> Iterator[Row | RowErr
 
 
 def with_text(row: Row, texts: Texts) -> Row:
-    """Return a row with its messages, looked up by its id where it has none of its own."""
-    name = str(row.fields.get("id"))
-    if "messages" in row.fields or name not in texts:
+    """Return a row with its messages, looked up by its id where it has none of its own; null is no id."""
+    name = row.fields.get("id")
+    if "messages" in row.fields or name is None or str(name) not in texts:
         return row
-    return Row(row.position, {**row.fields, "messages": texts[name]}, row.file, row.line)
+    return Row(row.position, {**row.fields, "messages": texts[str(name)]}, row.file, row.line)
 
 
 def outcome_of(row: Mapping[str, object], where: str) -> Outcome | None:
@@ -150,8 +165,15 @@ def conversation_of(line: Row) -> Conversation:
     """Return the conversation in `messages`.
 
     Raises:
-        RowError: There is none, or no reply in it to judge.
+        RowError: There is none, or no reply in it to judge; or the texts have more than one by the row's id.
     """
+    match line.fields.get("messages"):
+        case Ambiguous(first, second):
+            message = (
+                f"id {line.fields['id']!r} has one text at {first} and another at {second}; "
+                "give texts in which each id stands for one"
+            )
+            raise RowError(message, where=line.where, reason="conflicting_text")
     if "messages" not in line.fields:
         message = (
             f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}, "

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.label_fields import (
+    Ambiguous,
     Outcome,
     Texts,
     annotations_of,
@@ -122,7 +123,7 @@ def read_labelled(
 
 
 def read_texts(paths: Sequence[Path]) -> dict[str, object]:
-    """Read the messages of JSONL files, or folders of them, by the rows' ids.
+    """Read the messages of JSONL files, or folders of them, by the rows' ids; `Ambiguous` where an id has two texts.
 
     Raises:
         SourceError: A file is missing, or a folder holds none.
@@ -130,8 +131,16 @@ def read_texts(paths: Sequence[Path]) -> dict[str, object]:
     """
     files = [file for path in paths for file in labelled_files(path)]
     require_files(files, "JSONL files whose rows have `id` and `messages`, or folders of them")
-    lines = (line.fields for path in files for line in _sound(label_lines(path)))
-    return {str(fields["id"]): fields["messages"] for fields in lines if "id" in fields and "messages" in fields}
+    texts: dict[str, object] = {}
+    places: dict[str, str] = {}
+    for line in (line for path in files for line in _sound(label_lines(path))):
+        if line.fields.get("id") is None or "messages" not in line.fields:
+            continue
+        name, messages = str(line.fields["id"]), line.fields["messages"]
+        place = places.setdefault(name, line.where)
+        if texts.setdefault(name, messages) != messages:
+            texts[name] = Ambiguous(place, line.where)
+    return texts
 
 
 def _sound(lines: Iterator[Row | RowError]) -> Iterator[Row]:
@@ -147,7 +156,7 @@ def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     readings = [kinds_of(annotation, taxonomy, where) for annotation in annotations_of(row, where)]
     return Labelled(
         conversation=conversation_of(line),
-        id=str(row.get("id", where)),
+        id=where if row.get("id") is None else str(row["id"]),
         source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
         outcome=outcome_of(row, where),
         is_refusal=bit_of(row, where),
