@@ -104,6 +104,28 @@ def test_the_manifest_says_where_training_began(
     assert Beginning.load(tmp_path / "out").added(wider_taxonomy) == ()
 
 
+@pytest.mark.parametrize(
+    ("training", "unsaid"),
+    [
+        ({}, "by which seed they held out prompts"),
+        ({"met_prompts": []}, "by which seed they held out prompts"),
+        ({"held_out_seed": 66}, "which prompts they met"),
+    ],
+)
+def test_weights_of_unknown_prompts_are_no_beginning(
+    tiny_weights: Path, labelled_file: Path, taxonomy: Taxonomy, tiny_settings: Any, tmp_path: Path,
+    training: dict[str, Any], unsaid: str,
+) -> None:  # fmt: skip
+    """They may have been trained on what would be held out now; averages are refused for the same reasons."""
+    whole = Beginning.load(tiny_weights)
+    beginning = replace(whole, manifest=whole.manifest.model_copy(update={"training": training}))
+    with pytest.raises(TrainingError, match=f"does not say {unsaid}: .*train from the beginning"):
+        train(
+            [labelled_file], tmp_path / "out", taxonomy=taxonomy, encoder=beginning.encoder,
+            settings=replace(tiny_settings, epochs=1), beginning=beginning,
+        )  # fmt: skip
+
+
 def test_kinds_without_rows_are_warned_of(
     tiny_weights: Path, limits: Path, labelled_rows: list[dict[str, Any]], wider_taxonomy: Taxonomy,
     tiny_settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture,

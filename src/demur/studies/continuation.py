@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from demur.errors import TrainingError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,11 +27,23 @@ _LOG = logging.getLogger(__name__)
 
 
 def parting(beginning: Beginning | None) -> dict[str, Any]:
-    """Return how `Lesson.of` is to part the prompts: those held out before are not trained on, nor the reverse."""
+    """Return how `Lesson.of` is to part the prompts: those held out before are not trained on, nor the reverse.
+
+    Raises:
+        TrainingError: The beginning does not say which prompts it held out, or which of them it met all the same: what
+            is held out now might be what it was trained on.
+    """
     if beginning is None:
         return {}
     met = beginning.manifest.met_prompts
-    return {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS, "met": () if met is None else met}
+    if beginning.seed is None or met is None:
+        unsaid = "by which seed they held out prompts" if beginning.seed is None else "which prompts they met"
+        message = (
+            f"the manifest of the weights to begin with does not say {unsaid}: nothing tells which rows may calibrate "
+            "and measure what comes of them; begin with weights whose manifest says so, or train from the beginning"
+        )
+        raise TrainingError(message)
+    return {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS, "met": met}
 
 
 def warn_of_forgetting(beginning: Beginning | None, training: Sequence[Example], taxonomy: Taxonomy) -> None:
@@ -48,7 +62,7 @@ def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> di
     """Return what the manifest records of the beginning; nothing where there is none."""
     if beginning is None:
         return {}
-    before, seed = beginning.manifest, beginning.seed
+    before = beginning.manifest
     return {
         "from_weights": {
             "tensors_sha256": before.tensors_sha256,
@@ -59,5 +73,5 @@ def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> di
             "files": before.training.get("files", {}),
             "from_weights": before.training.get("from_weights"),
         },
-        "held_out_seed": lesson.recipe.parting_seed if seed is None else seed,
+        "held_out_seed": beginning.seed,
     }

@@ -65,8 +65,8 @@ def train(  # noqa: PLR0913  # each is one option of the command line
         on_epoch: Called after each epoch.
 
     Raises:
-        TrainingError: There are too few rows, or none that refuses, or none that complies; or the folder holds the
-            checkpoint of another run.
+        TrainingError: There are too few rows, or none that refuses, or none that complies; the folder holds the
+            checkpoint of another run; or weights to go on from do not say which prompts they met.
         SourceError: A file cannot be read.
         OutputError: The folder cannot be made, holds finished weights, or another process trains into it.
     """
