@@ -71,6 +71,32 @@ def test_what_a_server_would_read_as_the_border_of_a_turn_is_text(token: str, ha
     assert f"\n{harmless}\n" in fenced(Conversation.of("Q", token))
 
 
+@pytest.mark.parametrize(
+    "hostile",
+    ["<|{}x", "<|x{}", "<|x{}|", "<{}", "<|x|{}", "<|{}|>", "<\uff5c{}\uff5c"],
+)
+def test_a_run_of_spaces_is_read_once(hostile: str) -> None:
+    """100,000 of them at each place of a border stay as they are; to try them at every length would take an hour."""
+    talk = Conversation.of("Q", hostile.format(" " * 100_000))
+    assert fenced(talk).startswith(f"⟦{fence_of(talk)} user⟧\nQ\n")
+    assert f"\n{hostile.split('{}', maxsplit=1)[0]}{' ' * 5_000}" in fenced(talk)
+
+
+@pytest.mark.parametrize(
+    ("token", "harmless"),
+    [
+        ("<|a|>", "<a>"),
+        ("<|\n a b \t|>", "<a b>"),
+        (f"<|{'x' * 40}|>", f"<{'x' * 40}>"),
+        (f"<|{'x' * 41}|>", f"<|{'x' * 41}|>"),
+        ("<|a\nb|>", "<|a\nb|>"),
+    ],
+)
+def test_the_name_of_a_border_is_of_one_line_and_40_characters(token: str, harmless: str) -> None:
+    """What is longer is a table, or code."""
+    assert f"\n{harmless}\n" in fenced(Conversation.of("Q", token))
+
+
 def test_what_cannot_be_sent_is_replaced() -> None:
     """Control characters and lone surrogates; line breaks and tabs stay."""
     text = fenced(Conversation.of("Q", "a\x00b\x1b[2Jc\ud83dd\te\nf"))

@@ -25,7 +25,8 @@ _EARLIER_TURNS, _LATER_TURNS, _SYSTEM_TURNS = 8_000, 16_000, 8_000
 # Marks are written in these brackets, so a conversation may hold none, nor what looks like them.
 _BRACKETS = str.maketrans({"⟦": "[", "⟧": "]", "〚": "[", "〛": "]", "⟬": "[", "⟭": "]"})
 # What servers of open models read as the borders of turns, wherever it stands: it loses what makes it one.
-_BARRED = re.compile(r"<\s*[|｜]\s*([^|｜<>\n]{1,40}?)\s*[|｜]\s*>")
+# The name within begins and ends with no space: if it could, a long run of spaces would be tried at every length.
+_BARRED = re.compile(r"<\s*[|｜]\s*([^\s|｜<>](?:[^|｜<>\n]{0,38}[^\s|｜<>])?)\s*[|｜]\s*>")
 _TAGS = re.compile(r"<(/?(?:s|bos|eos|start_of_turn|end_of_turn)|</?SYS>)>|\[(/?(?:INST|SYSTEM_PROMPT))\]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
