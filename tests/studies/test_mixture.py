@@ -109,6 +109,24 @@ def test_every_split_of_a_file_to_be_avoided_is_read(tmp_path: Path, taxonomy: T
     assert [each.id for each in found.avoided] == ["b", "c"]
 
 
+def test_texts_of_rows_to_be_avoided_are_those_of_all_sources(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """They may be labelled by id, as sources are; each text file is recorded once. No text is taken for another."""
+    bare = {name: {key: value for key, value in row(name).items() if key != "messages"} for name in ("a", "b", "c")}
+    write(tmp_path / "one.jsonl", [bare["a"]])
+    write(tmp_path / "two.jsonl", [bare["b"]])
+    write(tmp_path / "gold.jsonl", [bare["b"], bare["a"]])
+    write(tmp_path / "texts" / "a.jsonl", [row("a")])
+    write(tmp_path / "texts" / "b.jsonl", [row("b")])
+    sources = (Source("one.jsonl", texts=("texts/a.jsonl",)), Source("two.jsonl", texts=("texts/b.jsonl",)))
+    given = recipe(*sources, avoid=("gold.jsonl",))
+    found = mix(given, taxonomy, folders=[tmp_path])
+    assert [each.conversation.request for each in found.avoided] == ["b", "a"]
+    assert found.text_files == (tmp_path / "texts" / "a.jsonl", tmp_path / "texts" / "b.jsonl")
+    write(tmp_path / "texts" / "b.jsonl", [row("b"), {**row("c"), "id": "a"}])
+    with pytest.raises(SourceError, match=r"gold\.jsonl:2: id 'a' has one text at .*a\.jsonl:1 and another"):
+        mix(given, taxonomy, folders=[tmp_path])
+
+
 def test_the_first_folder_that_has_a_file_gives_it(tmp_path: Path) -> None:
     """Data before what lies beside the recipe; without folders, a path is taken as it stands."""
     for name in ("data", "beside"):

@@ -33,7 +33,8 @@ def train(
     texts: Annotated[
         list[Path] | None,
         typer.Option(
-            help="JSONL file or folder with the messages, by id, of labelled rows that have none. Repeatable."
+            help="JSONL file or folder with the messages, by id, of rows that have none, avoided ones among them. "
+            "Repeatable."
         ),
     ] = None,
     from_weights: Annotated[

@@ -86,7 +86,10 @@ def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> 
         number = math.ceil(recipe.share * min(len(read), source.sample or len(read)))
         rows += [_weighed(row, source) for row in _sampled(read, number, recipe.settings.seed)]
     avoided_files = _files(recipe.avoid, folders)
-    avoided = [row for file in avoided_files for row in read_labelled(file, taxonomy)]
+    # Their texts may lie with those of any source.
+    if avoided_files and recipe.texts not in by_id:
+        by_id[recipe.texts] = read_texts(_files(recipe.texts, folders))
+    avoided = [row for file in avoided_files for row in read_labelled(file, taxonomy, texts=by_id[recipe.texts])]
     texts_of = dict.fromkeys(file for paths in by_id for file in _files(paths, folders))
     return Mixture(tuple(rows), tuple(avoided), tuple(files), tuple(avoided_files), tuple(texts_of))
 
@@ -97,8 +100,7 @@ def files_of(recipe: Recipe, folders: Sequence[Path]) -> list[Path]:
     Raises:
         SourceError: One of them is missing.
     """
-    texts = dict.fromkeys(path for source in recipe.sources for path in source.texts)
-    found = _files([*(source.path for source in recipe.sources), *texts, *recipe.avoid], folders)
+    found = _files([*(source.path for source in recipe.sources), *recipe.texts, *recipe.avoid], folders)
     require_files(found, "JSONL files of labelled conversations, or folders of them")
     return found
 

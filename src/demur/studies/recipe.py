@@ -74,7 +74,8 @@ class Recipe:
     Attributes:
         name: What the recipe is called.
         sources: What is trained on; of rows with a `split`, only `train` is read.
-        avoid: Files whose prompts must not be trained on: those that the result is to be evaluated on.
+        avoid: Files whose prompts must not be trained on: those that the result is to be evaluated on. Messages that
+            their rows lack are looked up in the texts of all sources.
         balance: How rare kinds are weighted up.
         hard_negative_weight: Factor of the weight of replies that comply, and that the keyword list calls refusals.
         share: Share of each source's rows that is read, for a quick look; drawn as `sample` draws.
@@ -127,6 +128,11 @@ class Recipe:
         """Return the whole content, defaults written out, ready for `json.dumps`."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return content
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the files or folders that hold texts for any source, each once."""
+        return tuple(dict.fromkeys(path for source in self.sources for path in source.texts))
 
     @property
     def parting_seed(self) -> int:
