@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from demur.conversation import Conversation, Turn
 from demur.data.labelled import Labelled, read_labelled
-from demur.errors import OutputError, SourceError, TrainingError
+from demur.errors import OutputError, SourceError, TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.settings import TrainingSettings
 from demur.model.targets import Example
 from demur.model.validation import held_out_logits
 from demur.model.weights import Manifest
-from demur.studies import held_out
+from demur.studies import held_out, training
 from demur.studies.held_out import held_out_kinds, held_out_probabilities
+from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 from demur.studies.recipe import Balance, Recipe, Source
 from demur.studies.training import Partition, partition, prompt_key, train, train_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from demur.model.training import Step
     from demur.model.weights import Weights
@@ -363,6 +367,58 @@ def test_finished_weights_are_not_trained_over(trained: Callable[..., Manifest],
     """An hour's work is not replaced by a command that was typed twice."""
     with pytest.raises(OutputError, match="finished weights"):
         trained([], tiny_weights)
+
+
+def test_weights_that_another_process_finishes_meanwhile_are_not_trained_over(
+    trained: Callable[..., Manifest], labelled_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the folder when this one has looked at it, and has finished when this one gets hold of it."""
+    out = tmp_path / "out"
+    steps: list[Step] = []
+
+    @contextmanager
+    def held_later(place: Path, lock: Path) -> Iterator[None]:
+        monkeypatch.setattr(training, "held", held)
+        trained([labelled_file], out)
+        with held(place, lock):
+            yield
+
+    monkeypatch.setattr(training, "held", held_later)
+    with pytest.raises(OutputError, match="finished weights"):
+        trained([labelled_file], out, on_step=steps.append)
+    assert steps == []
+    assert (out / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_position_embeddings": 64}, r"has 64 positions .*, and the window is 512 tokens; .* are 64 at most"),
+        ({"hidden_act": "gelu_fast"}, "hidden_act is 'gelu_fast'; it must be one of"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+    ],
+    ids=["room", "activation", "positions"],
+)
+def test_an_encoder_that_could_not_judge_is_refused_before_training(
+    labelled_file: Path, tiny_encoder: Path, taxonomy: Taxonomy, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    """Training takes encoders that judging does not, and short rows do not show how long a text there is room for."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    config = json.loads((folder / "config.json").read_bytes())
+    (folder / "config.json").write_text(json.dumps({**config, **change}), encoding="utf-8")
+    if change.keys() == {"max_position_embeddings"}:
+        tensors = load_file(folder / "model.safetensors")
+        name = "embeddings.position_embeddings.weight"
+        save_file({**tensors, name: tensors[name][:64].clone()}, folder / "model.safetensors")
+    given: dict[str, Any] = {"taxonomy": taxonomy, "encoder": Encoder.find(str(folder))}
+    settings = TrainingSettings(epochs=1, batch_size=8, rank=4, max_tokens=64, is_bf16=False)
+    with pytest.raises(WeightsError, match=message):
+        train([labelled_file], tmp_path / "out", settings=settings, **given)
+    assert not (tmp_path / "out").exists()
+    if change.keys() == {"max_position_embeddings"}:
+        train([labelled_file], tmp_path / "out", settings=replace(settings, window=64), **given)
+        (verdict,) = Analyzer.load(tmp_path / "out").label(["<|user|>Why?<|assistant|>Sorry, " + "no, " * 200])
+        assert verdict.is_scored
 
 
 def test_texts_that_lie_elsewhere_are_trained_on_and_recorded(

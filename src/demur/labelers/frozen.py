@@ -30,7 +30,11 @@ def frozen_analyzer(
         rows: Training examples.
         taxonomy: Names the kinds.
         settings: Give the windows of training and of judging.
+
+    Raises:
+        WeightsError: The encoder has no room for these windows.
     """
+    encoder.require(max(settings.max_tokens, settings.window))
     engine = FrozenEngine.fit(encoder, rows, n_categories=len(taxonomy), max_tokens=settings.max_tokens)
     manifest = Manifest(
         encoder=encoder.name,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import BertModel
 
-    from demur.model.bert import Bert
+    from demur.model.bert import Bert, BertShape
 
     _Network = TypeVar("_Network", bound=nn.Module)
 
@@ -148,15 +148,37 @@ class Encoder:
         Raises:
             WeightsError: As for `network`, or the configuration asks for what only `network` can give.
         """
-        from demur.model.bert import Bert, BertShape
+        from demur.model.bert import Bert
+
+        return self._filled(Bert(self._shape()))
+
+    def require(self, window: int) -> None:
+        """Check that what is trained on this encoder can judge later: that it has a shape to judge with, and room.
+
+        Args:
+            window: Tokens of the longest text.
+
+        Raises:
+            WeightsError: As for `lean_network`, or the encoder has fewer positions than that.
+        """
+        positions = self._shape().max_position_embeddings
+        if positions < window:
+            message = (
+                f"encoder {self.name!r} has {positions} positions (max_position_embeddings in "
+                f"{str(self.folder / 'config.json')!r}), and the window is {window} tokens; train with a recipe whose "
+                f"settings.window and settings.max_tokens are {positions} at most, or on another encoder"
+            )
+            raise WeightsError(message)
+
+    def _shape(self) -> BertShape:
+        from demur.model.bert import BertShape
 
         path = self.folder / "config.json"
         try:
-            shape = BertShape.read(path)
+            return BertShape.read(path)
         except (ValueError, TypeError) as error:
             message = f"{path}: {error}"
             raise WeightsError(message) from error
-        return self._filled(Bert(shape))
 
     def _filled(self, bert: _Network) -> _Network:
         """Load the encoder's tensors."""

@@ -231,6 +231,7 @@ def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
 def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:
     from demur.model.network import RefusalNetwork
 
+    encoder.require(manifest.max_tokens)
     # To the network it is the class that was trained: the same parts and tensors under the same names.
     network = RefusalNetwork(cast("BertModel", encoder.lean_network()), len(manifest.categories))
     tensors = read_tensors(folder, manifest)

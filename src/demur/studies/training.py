@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -67,13 +68,13 @@ def train(  # noqa: PLR0913  # each is one option of the command line
     Raises:
         TrainingError: There are too few rows, or none that refuses, or none that complies; the folder holds the
             checkpoint of another run; or weights to go on from do not say which prompts they met.
+        WeightsError: The encoder is of a kind that could be trained and not judge, or has no room for the window.
         SourceError: A file cannot be read.
         OutputError: The folder cannot be made, holds finished weights, or another process trains into it.
     """
-    prepare(out)
-    recipe = Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings)
-    lesson = Lesson.of(recipe, taxonomy, **parting(beginning))
-    with held(out, out / ".lock"):
+    with _prepared(out, settings, encoder):
+        recipe = Recipe.of_files(files, avoid=avoid, texts=texts, settings=settings)
+        lesson = Lesson.of(recipe, taxonomy, **parting(beginning))
         return _train(
             lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={}, beginning=beginning,
             on_step=on_step, on_epoch=on_epoch,
@@ -107,17 +108,27 @@ def train_recipe(  # noqa: PLR0913  # as above
 
     Raises:
         TrainingError: As of `train`.
+        WeightsError: As of `train`.
         SourceError: A file is missing or cannot be read.
         OutputError: The folder cannot be made, or another process trains into it.
     """
-    prepare(out)
-    lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
-    recorded = {"recipe": recipe.record}
-    with held(out, out / ".lock"):
+    with _prepared(out, recipe.settings, encoder):
+        lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
         return _train(
-            lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
+            lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={"recipe": recipe.record}, beginning=beginning,
             on_step=on_step, on_epoch=on_epoch,
         )  # fmt: skip
+
+
+@contextmanager
+def _prepared(out: Path, settings: TrainingSettings, encoder: Encoder) -> Iterator[None]:
+    """Hold the folder of weights, which must not be finished, once it is sure that the encoder can judge with them."""
+    encoder.require(max(settings.max_tokens, settings.window))
+    prepare(out)
+    with held(out, out / ".lock"):
+        # Another process may have finished since.
+        prepare(out)
+        yield
 
 
 def _train(
