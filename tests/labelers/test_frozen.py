@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from demur.data.labelled import read_labelled
+from demur.errors import WeightsError
 from demur.labelers.frozen import frozen_analyzer
 from demur.model.encoders import Encoder
 from demur.model.frozen import FrozenEngine
@@ -16,8 +20,6 @@ from demur.studies.lesson import Lesson
 from demur.studies.recipe import Recipe
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from demur.model.settings import TrainingSettings
     from demur.taxonomy import Taxonomy
 
@@ -35,6 +37,17 @@ def test_it_learns_the_hand_made_rows(
     assert np.mean([row.is_refusal == verdict.is_refusal for row, verdict in zip(rows, verdicts, strict=True)]) > 0.9
     for verdict in verdicts:
         assert sum(verdict.category_probabilities) == pytest.approx(1)
+
+
+def test_an_encoder_without_room_for_the_window_is_refused(
+    tiny_encoder: Path, taxonomy: Taxonomy, tiny_settings: TrainingSettings, tmp_path: Path
+) -> None:
+    """Rows may be short, and what is judged later long."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    config = json.loads((folder / "config.json").read_bytes())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 511}), encoding="utf-8")
+    with pytest.raises(WeightsError, match="has 511 positions"):
+        frozen_analyzer(Encoder.find(str(folder)), [], taxonomy=taxonomy, settings=tiny_settings)
 
 
 def test_kinds_that_were_not_met_have_no_probability(tiny_encoder: Path) -> None:

@@ -146,6 +146,12 @@ def test_a_manifest_that_cannot_be_meant_is_refused(
     assert problem in failure(copy, taxonomy)
 
 
+def test_a_window_that_the_encoder_has_no_room_for_is_refused(copy: Path, taxonomy: Taxonomy) -> None:
+    """Trainings refuse it, older ones did not: no text has to be that long for it to be found."""
+    rewrite(copy, max_tokens=513)
+    assert "has 512 positions" in failure(copy, taxonomy)
+
+
 def test_weights_of_before_there_were_sets_of_kinds_load(copy: Path, taxonomy: Taxonomy) -> None:
     """Their manifest does not have the field, and says so by None."""
     manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
