@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from demur.errors import OutputError
 from demur.model.encoders import Encoder
+from demur.studies import ablation
 from demur.studies.ablation import Cell, Line, ablate
 from demur.studies.plan import Dev, Plan, Variant
 from demur.studies.recipe import Recipe, Source
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.model.settings import TrainingSettings
+    from demur.model.training import Step
     from demur.taxonomy import Taxonomy
 
 PLAN = Plan(
@@ -106,6 +108,38 @@ def test_a_stopped_run_keeps_its_cells_and_says_how_to_go_on(
     with pytest.raises(KeyboardInterrupt) as stopped:
         ablate(plan, base, tmp_path / "out", on_step=stop_at_step, **given)  # type: ignore[arg-type]  # given above
     assert any("the same command goes on" in note for note in stopped.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_kept"),
+    [({}, True), ({"reads": "reply"}, False), ({"settings": {"rank": 2}}, False)],
+    ids=["the same", "another view", "another recipe"],
+)
+def test_a_cell_stopped_in_its_evaluation_keeps_its_training(
+    base: Recipe, tiny_encoder: Path, labelled_file: Path, taxonomy: Taxonomy, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], is_kept: bool,
+) -> None:  # fmt: skip
+    """Its weights are taken as they are where they are those of the cell, to the same figures as of a run in one."""
+    steps: list[Step] = []
+    given: dict[str, Any] = {
+        "folders": [labelled_file.parent], "taxonomy": taxonomy, "encoder": Encoder.find(str(tiny_encoder)),
+        "resamples": 5, "on_step": steps.append,
+    }  # fmt: skip
+    plan = replace(PLAN, seeds=(66,), variants=PLAN.variants[:1])
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(ablation, "evaluate", stop)
+        with pytest.raises(KeyboardInterrupt):
+            ablate(plan, base, tmp_path / "out", **given)
+    n_steps = len(steps)
+    assert n_steps > 0
+    plan = replace(plan, variants=(replace(plan.variants[0], **change),))
+    lines = ablate(plan, base, tmp_path / "out", **given)
+    assert len(steps) == (n_steps if is_kept else 2 * n_steps)
+    assert lines == ablate(plan, base, tmp_path / "in one", **given)
 
 
 def test_a_cell_of_another_recipe_is_refused(

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell", "Line", "ablate"]
 
+# Written when a cell's training has ended, beside its weights: what these were trained on, and how.
+_TRAINED = "trained.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -151,12 +154,7 @@ class _Bench:
             split = None if dev.split == "all" else dev.split
             rows = read_labelled(located(dev.path, self.folders), self.taxonomy, split=split)
             evaluations[dev.path] = evaluate(labeler, rows, self.taxonomy, resamples=self.resamples).to_json()
-        content = {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations}
-        path = self._path(cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        _write(self._path(cell), {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations})
 
     def labeler(self, cell: Cell, **callbacks: Any) -> Labeler:  # noqa: ANN401  # handed on to training
         """Train a cell, or fit it on the frozen encoder, and return what judges as it was taught."""
@@ -166,12 +164,24 @@ class _Bench:
             lesson = Lesson.of(recipe, self.taxonomy, folders=self.folders, view=view)
             return _Seen(self._frozen(lesson), view)
         weights = self.out / "weights" / cell.name
-        # A cell without figures is computed anew: weights that lie there may be of another recipe.
-        (weights / "manifest.json").unlink(missing_ok=True)
-        train_recipe(
-            recipe, weights, folders=self.folders, taxonomy=self.taxonomy, encoder=self.encoder, view=view, **callbacks
-        )
+        if not self._is_trained(cell, weights):
+            for name in (_TRAINED, "manifest.json"):
+                (weights / name).unlink(missing_ok=True)
+            origin = self._origin(cell)
+            train_recipe(
+                recipe, weights, folders=self.folders, taxonomy=self.taxonomy, encoder=self.encoder, view=view,
+                **callbacks,
+            )  # fmt: skip
+            _write(weights / _TRAINED, origin)
         return _Seen(Analyzer.load(weights, encoder=self.encoder.name, taxonomy=self.taxonomy), view)
+
+    def _is_trained(self, cell: Cell, weights: Path) -> bool:
+        """Tell whether the weights that lie there are the cell's: then it was stopped while it was evaluated."""
+        try:
+            met = json.loads((weights / _TRAINED).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return (weights / "manifest.json").is_file() and bool(met == self._origin(cell))
 
     def _frozen(self, lesson: Lesson) -> Analyzer:
         training, _, _ = lesson.examples(self.taxonomy, self.encoder.tokenizer())
@@ -196,6 +206,16 @@ class _Bench:
         return self.out / "cells" / f"{cell.name}.json"
 
     def _identity(self, cell: Cell) -> dict[str, Any]:
+        return {
+            **self._origin(cell),
+            "resamples": self.resamples,
+            "evaluations": {
+                dev.path: [dev.split, sha256_of(located(dev.path, self.folders))] for dev in self.plan.evaluations
+            },
+        }
+
+    def _origin(self, cell: Cell) -> dict[str, Any]:
+        """Return what decides which weights come out of a cell's training."""
         recipe = cell.variant.recipe(self.base, seed=cell.seed)
         return {
             "recipe": recipe.sha256,
@@ -203,11 +223,7 @@ class _Bench:
             "method": cell.variant.method,
             "encoder": self.encoder.sha256,
             "taxonomy": self.taxonomy.fingerprint,
-            "resamples": self.resamples,
             "sources": [sha256_of(file) for file in files_of(recipe, self.folders)],
-            "evaluations": {
-                dev.path: [dev.split, sha256_of(located(dev.path, self.folders))] for dev in self.plan.evaluations
-            },
         }
 
 
@@ -224,6 +240,14 @@ class _Seen:
 
     def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
         return self.labeler.label(self.view(conversation) for conversation in conversations)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def _whole(conversation: Conversation) -> Conversation:
