@@ -625,6 +625,45 @@ def test_an_ablation_writes_a_table_and_the_command_that_makes_it(
     assert "--share 0.9" in printed
 
 
+def test_the_table_of_a_narrowed_ablation_replaces_no_other(
+    demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """Each narrowing has a table of its own beside the whole one, named by it, whatever the order of the options."""
+    recipe = f"name: base\nsources: [{{path: {labelled_file.name}}}]\nsettings: {{max_tokens: 64}}\n"
+    (tmp_path / "base.yaml").write_text(recipe, encoding="utf-8")
+    keys = ["frozen", *(f"frozen_{'again_' * 5}{i}" for i in range(4))]
+    variants = ", ".join(f"{{key: {key}, title: {key}, method: frozen}}" for key in keys)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "name: mine\nrecipe: base.yaml\nseeds: [66]\n"
+        f"evaluations: [{{path: {labelled_file.name}, figures: [gate.f1]}}]\nvariants: [{variants}]\n",
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    words = ("ablate", plan, "--data", labelled_file.parent, "--out", out, "--encoder", tiny_encoder)
+    narrowed = [
+        (),
+        ("--only", keys[1], "--only", keys[0]),
+        ("--seed", "66", "--only", keys[0]),
+        ("--seed", "66"),
+        tuple(word for key in keys[1:] for word in ("--only", key)),
+        tuple(word for key in keys[:4] for word in ("--only", key)),
+    ]
+    tables = {}
+    for options in narrowed:
+        code, printed, errors = demur(*words, "--resamples", "5", *options)
+        assert code == 0, errors
+        path = Path(errors.rpartition("table: ")[2].strip())
+        assert path.read_text(encoding="utf-8") == printed
+        tables[path.name] = printed
+    assert list(tables)[:4] == [
+        "ablations.md", f"ablations-frozen-{keys[1]}.md", "ablations-frozen-66.md", "ablations-66.md"
+    ]  # fmt: skip
+    assert {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.md")} == tables
+    assert len(tables) == len(narrowed)
+    assert max(map(len, tables)) <= 130
+
+
 def test_weights_are_averaged(
     demur: Demur, tiny_weights: Path, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
 ) -> None:

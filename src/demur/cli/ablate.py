@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import sys
 from dataclasses import replace
@@ -15,11 +16,15 @@ from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libra
 from demur.cli.progress import TrainingProgress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from demur.studies.ablation import Cell
 
 __all__ = ["ablate"]
 
-_TABLE = "ablations.md"
+_TABLE = "ablations"
+# File systems take 255 bytes.
+_LONGEST_NAME = 120
 
 
 def ablate(
@@ -28,7 +33,10 @@ def ablate(
     ],
     out: Annotated[
         Path,
-        typer.Option(help="Folder for the table, the finished cells, which are not done again, and their weights."),
+        typer.Option(
+            help="Folder for the table, the finished cells, which are not done again, and their weights. Tables of a "
+            "plan that --only or --seed narrows have names of their own."
+        ),
     ],
     data: DataFolder = None,
     only: Annotated[list[str] | None, typer.Option(help="Variant to run, by its key. Repeatable.")] = None,
@@ -67,5 +75,14 @@ def ablate(
         )  # fmt: skip
     command = shlex.join(["demur", *sys.argv[1:]])
     table = ablation_markdown(loaded.name, lines, seeds=loaded.seeds, command=command)
-    (out / _TABLE).write_text(table, encoding="utf-8")
+    keys = [variant.key for variant in loaded.variants] if only else []
+    path = out / f"{_table_name(keys, seed or ())}.md"
+    path.write_text(table, encoding="utf-8")
     print(table, end="")
+    Console(stderr=True).print(f"table: {path}", markup=False, soft_wrap=True)
+
+
+def _table_name(keys: Sequence[str], seeds: Sequence[int]) -> str:
+    """Name a table by what its plan was narrowed to, so that it takes the place of no other in the folder."""
+    name = "-".join([_TABLE, *keys, *map(str, seeds)])
+    return name if len(name) <= _LONGEST_NAME else f"{_TABLE}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
