@@ -120,7 +120,8 @@ def test_precision_and_recall_of_a_kind_have_intervals_that_know_the_requests() 
     evaluation = evaluated(rows, verdicts)
     (privacy,) = (kind for kind in evaluation.head.kinds if kind.kind == "privacy")
     assert (privacy.recall.count, privacy.recall.total) == (20, 40)
-    assert privacy.recall.effect == pytest.approx(4 * 10 / 9 * 39 / 40)
+    # With Student's t of 9 degrees and of 39.
+    assert privacy.recall.effect == pytest.approx(4 * 10 / 9 * 39 / 40 * (2.26216 / 2.02269) ** 2, rel=1e-5)
     assert privacy.precision.interval == Share(5, 5).interval
     stored = json.loads(json.dumps(evaluation.to_json()))["head"]["kinds"]
     (of_privacy,) = (kind for kind in stored if kind["kind"] == "privacy")

@@ -9,14 +9,10 @@ from hashlib import blake2b
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from demur.stats.sketches import Sketch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["SAMPLE", "Clusters"]
 
@@ -95,8 +91,8 @@ class Clusters:
             return False
         if self.sketch is None:
             return True
-        squares, total = float(np.square(self.sketch.signed_of(name)).sum()), self.sketch.totals.get(name, 0)
-        return squares <= total * (1 + _CLEARLY * Sketch.RELATIVE_ERROR)
+        sizes, total = self._counts_of(name)
+        return _squares(sizes) <= total * (1 + _CLEARLY * Sketch.RELATIVE_ERROR)
 
     def effects(self, parts: Iterable[str], whole: str) -> dict[str, float]:
         """Return the design effect of each share part / whole, all named as the rows count.
@@ -121,7 +117,7 @@ class Clusters:
             return dict.fromkeys(parts, 1.0)
         sizes, total = self._counts_of(whole)
         # A sketch may err below what the squares of whole numbers can come to.
-        equal = total * total / max(float(np.square(sizes).sum()), total)
+        equal = total * total / max(_squares(sizes), total)
         k = max(self._number_with(whole), equal)
         # Of one cluster or less, a sketch's estimate says no more than that.
         if k < _FEWEST:
@@ -134,16 +130,16 @@ class Clusters:
             if n_hits in (0, total):
                 found[part] = total / equal
             else:
-                between = float(np.square(hits - p * sizes).sum())
+                between = _squares(hit - p * size for hit, size in zip(hits, sizes, strict=True))
                 found[part] = max(1.0, correction * between / total**2 / (p * (1 - p) / (total - 1)))
         return found
 
-    def _counts_of(self, name: str) -> tuple[NDArray[np.float64], int]:
+    def _counts_of(self, name: str) -> tuple[Sequence[int], int]:
         """Return what is counted in each cluster, or in each bucket of the sketch, and in all."""
         if self.sketch is not None:
             return self.sketch.signed_of(name), self.sketch.totals.get(name, 0)
         counts = [one.get(name, 0) for one in self.counts.values()]
-        return np.array(counts, dtype=np.float64), sum(counts)
+        return counts, sum(counts)
 
     def _number_with(self, name: str) -> float:
         """Return how many clusters have any rows that count as this; estimated where not all were kept."""
@@ -155,6 +151,10 @@ class Clusters:
         """Return what `dataclasses.asdict` gave; audits of before had no sketch, and took squares from the sample."""
         sketch = stored.get("sketch")
         return cls(stored["counts"], stored["is_whole"], None if sketch is None else Sketch.from_json(sketch))
+
+
+def _squares(counts: Iterable[float]) -> float:
+    return math.fsum(count * count for count in counts)
 
 
 def _quantile(degrees: float) -> float:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["Sketch"]
 
@@ -57,12 +54,12 @@ class Sketch:
         for name, theirs in other.signed.items():
             totals[name] = totals.get(name, 0) + other.totals[name]
             ours = signed.get(name)
-            signed[name] = theirs if ours is None else tuple(np.add(ours, theirs).tolist())
+            signed[name] = theirs if ours is None else tuple(map(add, ours, theirs))
         return type(self)(totals, signed)
 
-    def signed_of(self, name: str) -> NDArray[np.float64]:
-        """Return the sums of what is counted under a name, *shape* `(buckets,)`; of what is not, zeros."""
-        return np.array(self.signed.get(name, (0,) * _BUCKETS), dtype=np.float64)
+    def signed_of(self, name: str) -> Sequence[int]:
+        """Return the sums of what is counted under a name, one a bucket; of what is not, zeros."""
+        return self.signed.get(name, (0,) * _BUCKETS)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
