@@ -158,7 +158,7 @@ class Analyzer:
             "name": self.name,
             "weights_sha256": self._manifest.tensors_sha256,
             "encoder": self._manifest.encoder,
-            "encoder_sha256": self._encoder.sha256,
+            "encoder_files_sha256": self._encoder.files_sha256,
             "engine": self._engine.name,
             "max_tokens": self._manifest.max_tokens,
             "first_look": None if self._first is None else asdict(self._first),

@@ -40,7 +40,7 @@ _OF_MODEL = {
     "name": "{}",
     "weights_sha256": "weights {}",
     "encoder": "encoder {}",
-    "encoder_sha256": "encoder fingerprint {}",
+    "encoder_files_sha256": "encoder fingerprint {}",
     "engine": "engine {}",
     "max_tokens": "reads at most {} tokens of a conversation",
     "endpoint": "at {}",

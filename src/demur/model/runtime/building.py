@@ -118,7 +118,7 @@ def _exact_identity(weights: Weights) -> dict[str, Any]:
         "format": _FORMAT,
         "demur": metadata.version("demur"),
         "weights": manifest.tensors_sha256,
-        "encoder": weights.encoder.sha256,
+        "encoder": weights.encoder.files_sha256,
         "low_rank_scale": manifest.low_rank_scale,
         "max_tokens": manifest.max_tokens,
         "thresholds": manifest.thresholds,
