@@ -39,6 +39,7 @@ _FINGERPRINT = 16
 _OF_MODEL = {
     "name": "{}",
     "weights_sha256": "weights {}",
+    "verdicts_sha256": "verdicts {}",
     "encoder": "encoder {}",
     "encoder_files_sha256": "encoder fingerprint {}",
     "engine": "engine {}",
