@@ -598,7 +598,10 @@ def test_what_is_left_after_ctrl_c_is_said_as_it_is(rows: Path, tmp_path: Path) 
     (note,) = notes(str(rows), 5, "file")
     assert "the same call goes on after it with --resume" in note
     (note,) = notes((f"No. {number}" for number in range(9)), 5, "once")
-    assert "can be read only once, so this run cannot be resumed: put the rows in a file" in note
+    assert (
+        "can be read only once, or its hub tells no revision, so this run cannot be resumed: put the rows in a file"
+        in note
+    )
     with pytest.raises(OutputError, match="can be read only once"):
         audit((f"No. {number}" for number in range(9)), labeler=Scripted(), out=tmp_path / "once", resume=True)
     assert notes(str(rows), 0, "begun") == ["Nothing is finished yet; the same call begins anew."]

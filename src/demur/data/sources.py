@@ -94,11 +94,14 @@ class Source:
                     if not isinstance(record.value, RowError):
                         yield Row(0, record.value, part.name, record.line)
 
-    def fingerprint(self) -> str:
-        """Return what the content is known by: a sha256 over its parts' names, sizes and contents, or `stdin`."""
-        if self.name == STANDARD_INPUT:
-            return "stdin"
-        return hashlib.sha256("\n".join(part.identity() for part in self._parts).encode()).hexdigest()
+    def fingerprint(self) -> str | None:
+        """Return what the content is known by: a sha256 over its parts' names, sizes and contents.
+
+        None for standard input, which can be read only once, and where a hub does not tell the revision.
+        """
+        identities = [part.identity() for part in self._parts]
+        known = [identity for identity in identities if identity is not None]
+        return hashlib.sha256("\n".join(known).encode()).hexdigest() if len(known) == len(identities) else None
 
     def _records(self, is_row: IsRow | None) -> Iterator[tuple[Part, Record]]:
         self._bytes_read = bytes_before = 0.0
@@ -135,8 +138,8 @@ class _StandardInput:
     def records(self) -> Iterator[Record]:
         yield from json_document(Opened(self.name, sys.stdin.buffer, lambda: 0.0))
 
-    def identity(self) -> str:
-        return self.name
+    def identity(self) -> None:
+        return
 
 
 def open_source(spec: str) -> Source:

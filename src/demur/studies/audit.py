@@ -40,8 +40,8 @@ __all__ = ["Audit", "Progress", "audit"]
 _FORMAT = 6
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 _CANNOT_GO_ON = (
-    "{name} can be read only once, so this run cannot be resumed: put the rows in a file to be able to, or begin anew "
-    "with --overwrite (overwrite=True)."
+    "{name} can be read only once, or its hub tells no revision, so this run cannot be resumed: put the rows in a file "
+    "to be able to, or begin anew with --overwrite (overwrite=True)."
 )
 _NOTHING_FINISHED = "Nothing is finished yet; the same call begins anew."
 

@@ -178,8 +178,8 @@ class AuditFolder:
     def _compare(self, manifest: Mapping[str, Any]) -> None:
         if manifest["source"]["fingerprint"] is None:
             message = (
-                f"{manifest['source']['name']!r} can be read only once, so nothing says that it is still the same; "
-                "put it in a file to resume, or begin anew with --overwrite"
+                f"{manifest['source']['name']!r} can be read only once, or its hub tells no revision, so nothing says "
+                "that it is still the same; put it in a file to resume, or begin anew with --overwrite"
             )
             raise OutputError(message)
         changed = [
