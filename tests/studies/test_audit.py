@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -382,6 +383,21 @@ def test_a_failed_audit_leaves_no_temporary_folder(monkeypatch: pytest.MonkeyPat
         audit(["Yes."], labeler=Scripted(0, RuntimeError("engine lost")))
     assert not hasattr(caught.value, "__notes__")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_whose_name_is_no_utf8_is_audited(rows: Path, tmp_path: Path) -> None:
+    """Given alone and in a folder; its odd byte stands escaped in every result."""
+    name = os.fsdecode(b"bad\xff.jsonl")
+    try:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / name).write_bytes(rows.read_bytes())
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    for source in (tmp_path / "in" / name, tmp_path / "in"):
+        found = audit(source, labeler=Scripted(), out=tmp_path / f"out-{source.name[:3]}")
+        assert found.rows == 10
+        assert found.to_frame()["file"].unique().tolist() == [f"{tmp_path}/in/bad\\udcff.jsonl"]
+        audit(source, labeler=Scripted(), out=tmp_path / f"out-{source.name[:3]}", resume=True)
 
 
 def test_what_can_be_read_only_once_cannot_be_resumed(tmp_path: Path) -> None:
