@@ -141,7 +141,7 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
 
 def _json_lines(text: str) -> int:
     """Count the rows of JSON Lines; 0 where any line is something else, as in a reply that quotes one."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.split("\n") if line.strip()]
     try:
         is_rows = all(line.lstrip().startswith("{") and isinstance(json.loads(line), dict) for line in lines)
     except (ValueError, RecursionError):
