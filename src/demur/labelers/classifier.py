@@ -57,6 +57,7 @@ class _Window:
 class Analyzer:
     """Give verdicts with a gate and a category head on one small encoder."""
 
+    # But for rounding, which differs among batches; in ONNX Runtime's int8, whose ranges are those of a batch, by more.
     judges_text_alone = True
 
     def __init__(

@@ -68,7 +68,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     """Label every reply of a source, and say what it holds.
 
     Verdicts are written chunk by chunk, and memory does not grow with the rows. A run that is interrupted keeps the
-    finished chunks; the same call with `resume` goes on after them and ends with the same bytes.
+    finished chunks; the same call with `resume` goes on after them and ends with the same bytes, on as many cores.
 
     Args:
         source: What `open_source` opens, an open source, a pandas frame, or conversations, strings and rows in memory.
