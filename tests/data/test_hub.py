@@ -116,7 +116,7 @@ class TestHub:
             return Source("hf://owner/name/train", [HubPart("owner/name", None, "train", revision, ROWS)]).fingerprint()
 
         assert fingerprint(None) is None
-        assert fingerprint("abc") == fingerprint("abc") != fingerprint("abd")
+        assert fingerprint("abc") == fingerprint("abc") != fingerprint("def")
 
     @pytest.mark.parametrize(
         ("spec", "parsed"),
