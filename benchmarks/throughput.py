@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import itertools
 import json
 import os
 import platform
@@ -69,10 +70,17 @@ def sampled(source: str, number: int) -> list[Conversation]:
     return [found[place] for place in sorted(chosen.tolist())]
 
 
+def first(source: str, number: int) -> list[Conversation]:
+    """Read the first rows of a source, and no more."""
+    found = (each for each in read_conversations(open_source(source)) if isinstance(each, Conversation))
+    return list(itertools.islice(found, number))
+
+
 def contest(name: str, arguments: argparse.Namespace) -> Run:
     """Run one contestant once, in this process."""
     source, gate, workers, limit = arguments.source, arguments.gate, arguments.workers, arguments.audit_rows
-    rows = sampled(source, arguments.rows)
+    # The audit streams the source itself: the rest of it, in memory, would count as what the audit holds.
+    rows = first(source, _WARM_UP + 1) if name == "audit" else sampled(source, arguments.rows)
     judge = judge_of(name, source, gate, workers, limit)
     judge(rows[:_WARM_UP])
     start = time.perf_counter()

@@ -131,7 +131,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         source: A file, folder, pattern, `hf://owner/name`, `example`, an open source, a pandas frame, or several of
             `Conversation`, strings (role-token text, or a bare reply) and rows (dicts, laid out as in a file).
         labeler: Who judges, or the name: `demur` for the shipped analyzer, which None loads too, `keywords`,
-            `recorded:FILE` for the one annotator of a file, or `judge:MODEL` for a language model at OpenAI.
+            `recorded:FILE` for the one annotator of a file, or `judge:MODEL` for a language model at OpenAI. Of one of
+            your own, `resume` knows the name, and what its `describe()` returns where it has that.
         out: Folder for verdicts, composition and report; None keeps them in a temporary one, without a report.
         limit: How many rows to read.
         layout: Name of the layout; None to find it for each file.

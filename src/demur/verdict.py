@@ -253,7 +253,11 @@ def decide(
 
 
 class Labeler(Protocol):
-    """Give a verdict on each conversation: classifier, judge, keyword list and recorded person alike."""
+    """Give a verdict on each conversation: classifier, judge, keyword list and recorded person alike.
+
+    A labeler may also have `describe()`, which returns as JSON values what its verdicts follow from. An audit keeps
+    that, and is not resumed where it changed; of a labeler without, it knows the name alone.
+    """
 
     @property
     def name(self) -> str:

@@ -494,6 +494,19 @@ def test_classify_advises_no_option_that_it_lacks(demur: Demur, text: str, met: 
     assert "--field" not in said
 
 
+def test_classify_takes_json_lines_for_no_reply(
+    demur: Demur, tiny_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rows are two conversations, whatever their source would say as a reply; a line that is none makes it one."""
+    row = json.dumps({"prompt": "Please draw a lock.", "response": "No."})
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{row}\n\n{row}\n".encode())))
+    code, printed, errors = demur("classify", "-")
+    assert (code, printed) == (1, "")
+    assert "2 rows; classify judges one: give it alone, or use `demur audit`" in " ".join(errors.split())
+    quoted = f"Sorry, no. You wrote:\n{row}\n{row}"
+    assert demur("classify", quoted, "--weights", tiny_weights)[0] == 0
+
+
 @pytest.mark.parametrize("option", ["--prompt", "--system"])
 def test_classify_takes_a_whole_conversation_for_no_reply(demur: Demur, option: str) -> None:
     """Its tokens would be judged as words of the reply."""

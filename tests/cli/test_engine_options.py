@@ -59,6 +59,22 @@ def test_an_engine_that_is_named_is_built_once_and_recorded(
     assert "building" not in demur(*words, tmp_path / "two")[2]
 
 
+@pytest.mark.parametrize(
+    ("further", "said"), [((), "already holds"), (("--overwrite", "--on", "here"), "is no place to run an audit")]
+)
+def test_no_engine_is_built_for_an_audit_that_cannot_begin(
+    demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path, further: tuple[str, ...], said: str
+) -> None:
+    """Its folder is taken, or there is no such place to judge: what is cheap to find is found first."""
+    words = ("audit", source, "--weights", tiny_weights, "--out", tmp_path / "out")
+    assert demur(*words, "--exact")[0] == 0
+    code, _, errors = demur(*words, "--engine", "torch-bf16", *further)
+    assert code == 1
+    assert said in " ".join(errors.split())
+    assert "building engine" not in errors
+    assert not (tmp_path / "engines").exists()
+
+
 def test_auto_builds_nothing_for_few_rows_and_exact_is_fp32(
     demur: Demur, source: Path, tiny_weights: Path, tmp_path: Path
 ) -> None:

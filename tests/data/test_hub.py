@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demur.data.hub import HubPart, _parsed
-from demur.data.sources import Row, open_source
+from demur.data.sources import Row, Source, open_source
 from demur.errors import SourceError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class TestHub:
         assert [row.fields for row in rows if isinstance(row, Row)] == ROWS[:n_rows]
         assert source.name.endswith(f"/{split}")
         assert source.fraction_read is None
-        assert len(source.fingerprint()) == 64
+        assert len(source.fingerprint() or "") == 64
 
     def test_a_split_that_was_not_named_is_said(self, hub_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         """What is read is never a surprise."""
@@ -108,6 +108,15 @@ class TestHub:
         with pytest.raises(SourceError, match=r"breaks off .ConnectionError: connection reset."):
             next(records)
         assert part.identity() == "hf://owner/name/train\0abc"
+
+    def test_what_the_hub_tells_no_revision_of_has_no_fingerprint(self) -> None:
+        """Other rows may stand under the same name the next time; a revision tells two of them apart."""
+
+        def fingerprint(revision: str | None) -> str | None:
+            return Source("hf://owner/name/train", [HubPart("owner/name", None, "train", revision, ROWS)]).fingerprint()
+
+        assert fingerprint(None) is None
+        assert fingerprint("abc") == fingerprint("abc") != fingerprint("def")
 
     @pytest.mark.parametrize(
         ("spec", "parsed"),

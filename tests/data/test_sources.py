@@ -339,7 +339,7 @@ class TestPlaces:
         rows = list(source.rows())
         assert [row.fields for row in rows if isinstance(row, Row)] == ROWS
         assert source.fraction_read is None
-        assert source.fingerprint() == "stdin"
+        assert source.fingerprint() is None
 
     def test_empty_standard_input_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nothing to read is not an empty result."""

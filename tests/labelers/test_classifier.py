@@ -216,7 +216,7 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
         "name": "demur",
         "weights_sha256": loaded_weights.manifest.tensors_sha256,
         "encoder": loaded_weights.manifest.encoder,
-        "encoder_sha256": loaded_weights.encoder.sha256,
+        "encoder_files_sha256": loaded_weights.encoder.files_sha256,
         "engine": "fixed",
         "max_tokens": 512,
         "first_look": None,

@@ -60,6 +60,20 @@ def test_the_whole_conversation_is_looked_up() -> None:
     assert [verdict.outcome for verdict in found] == ["unscored", "none"]
 
 
+def test_it_is_known_by_what_was_said_and_not_by_the_order_of_the_rows() -> None:
+    """Another verdict, another kind or one reply less is another labeler, under the same name."""
+    ada = RecordedLabeler.of(ADA, ROWS, TAXONOMY).describe()
+    assert RecordedLabeler.of(ADA, ROWS[::-1], TAXONOMY).describe() == ada
+    others = (
+        (row(1, Annotation(ADA, "full", ("privacy", "skill_level"))), *ROWS[1:]),
+        (ROWS[0], row(2, Annotation(ADA, "full"), request="2 + 2?"), *ROWS[2:]),
+        ROWS[:2],
+    )
+    found = [RecordedLabeler.of(ADA, rows, TAXONOMY).describe() for rows in others]
+    assert {each["name"] for each in found} == {ada["name"]} == {"ada (human)"}
+    assert len({each["verdicts_sha256"] for each in (ada, *found)}) == 4
+
+
 @pytest.mark.parametrize(
     ("outcomes", "expected"),
     [

@@ -45,7 +45,8 @@ def packaged(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.move(copy, package / "model")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(encoders, "_EMBEDDED_PACKAGE", package.name)
-    monkeypatch.setattr(encoders, "_EMBEDDED_SHA256", sha256_of(package / "model" / "model.safetensors"))
+    official = {file: sha256_of(package / "model" / file) for file in FILES}
+    monkeypatch.setattr(encoders, "_EMBEDDED_SHA256", official)
     return package / "model"
 
 
@@ -68,6 +69,15 @@ def test_a_tampered_embedded_encoder_is_refused(packaged: Path) -> None:
     next(iter(tensors.values())).view(-1)[0] += 1
     save_file(tensors, packaged / "model.safetensors")
     with pytest.raises(WeightsError, match=r"has sha256 [0-9a-f]{64}, not the official [0-9a-f]{64}; reinstall"):
+        Encoder.find()
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json"])
+def test_an_embedded_encoder_with_another_tokenizer_or_configuration_is_refused(packaged: Path, file: str) -> None:
+    """Its tensors are the official ones; the message names the file that is not."""
+    path = packaged / file
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    with pytest.raises(WeightsError, match=rf"{file} has sha256 [0-9a-f]{{64}}, not the official"):
         Encoder.find()
 
 

@@ -27,6 +27,12 @@ def copy(tiny_weights: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_weights, tmp_path / "weights"))
 
 
+@pytest.fixture
+def moved_encoder(tiny_encoder: Path, tmp_path: Path) -> Path:
+    """Copy the encoder of the tiny weights."""
+    return Path(shutil.copytree(tiny_encoder, tmp_path / "moved"))
+
+
 def rewrite(folder: Path, **changes: Any) -> None:
     """Change fields of a manifest."""
     path = folder / "manifest.json"
@@ -66,12 +72,10 @@ def test_loaded_weights_are_ready_to_judge(loaded_weights: Weights) -> None:
     assert loaded_weights.thresholds == Thresholds(**loaded_weights.manifest.thresholds)
 
 
-def test_the_encoder_may_lie_elsewhere(
-    tiny_weights: Path, tiny_encoder: Path, taxonomy: Taxonomy, tmp_path: Path
-) -> None:
-    """The same file in another folder is the same encoder."""
-    moved = shutil.copytree(tiny_encoder, tmp_path / "moved")
-    assert Weights.load(tiny_weights, taxonomy=taxonomy, encoder=str(moved)).encoder.folder == Path(moved)
+def test_the_encoder_may_lie_elsewhere(tiny_weights: Path, moved_encoder: Path, taxonomy: Taxonomy) -> None:
+    """The same files in another folder are the same encoder."""
+    weights = Weights.load(tiny_weights, taxonomy=taxonomy, encoder=str(moved_encoder))
+    assert weights.encoder.folder == moved_encoder
 
 
 def test_another_encoder_is_refused(tiny_weights: Path, tiny_encoder: Path, taxonomy: Taxonomy, tmp_path: Path) -> None:
@@ -83,6 +87,29 @@ def test_another_encoder_is_refused(tiny_weights: Path, tiny_encoder: Path, taxo
     assert sha256_of(tiny_encoder / "model.safetensors")[:12] in message
     assert sha256_of(other / "model.safetensors")[:12] in message
     assert "give that encoder, or train on this one" in message
+
+
+@pytest.mark.parametrize(
+    ("file", "was", "now"),
+    [("tokenizer.json", '"lowercase": true', '"lowercase": false'), ("config.json", '"gelu"', '"relu"')],
+)
+def test_the_same_tensors_under_another_tokenizer_or_configuration_are_refused(
+    tiny_weights: Path, moved_encoder: Path, taxonomy: Taxonomy, file: str, was: str, now: str
+) -> None:
+    """They would answer otherwise, and nobody would be told."""
+    text = (moved_encoder / file).read_text(encoding="utf-8")
+    assert was in text
+    (moved_encoder / file).write_text(text.replace(was, now), encoding="utf-8")
+    message = failure(tiny_weights, taxonomy, str(moved_encoder))
+    assert "has its tensors, but another tokenizer.json or config.json" in message
+
+
+def test_weights_of_before_tokenizer_and_configuration_counted_load(copy: Path, taxonomy: Taxonomy) -> None:
+    """Their manifest says nothing of these, so nothing is compared."""
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    del manifest["encoder_files_sha256"]
+    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert Weights.load(copy, taxonomy=taxonomy).manifest.encoder_files_sha256 is None
 
 
 def test_another_taxonomy_is_refused(tiny_weights: Path, taxonomy: Taxonomy) -> None:

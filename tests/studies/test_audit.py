@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -384,6 +385,21 @@ def test_a_failed_audit_leaves_no_temporary_folder(monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_whose_name_is_no_utf8_is_audited(rows: Path, tmp_path: Path) -> None:
+    """Given alone and in a folder; its odd byte stands escaped in every result."""
+    name = os.fsdecode(b"bad\xff.jsonl")
+    try:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / name).write_bytes(rows.read_bytes())
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    for source in (tmp_path / "in" / name, tmp_path / "in"):
+        found = audit(source, labeler=Scripted(), out=tmp_path / f"out-{source.name[:3]}")
+        assert found.rows == 10
+        assert found.to_frame()["file"].unique().tolist() == [f"{tmp_path}/in/bad\\udcff.jsonl"]
+        audit(source, labeler=Scripted(), out=tmp_path / f"out-{source.name[:3]}", resume=True)
+
+
 def test_what_can_be_read_only_once_cannot_be_resumed(tmp_path: Path) -> None:
     """Nothing says that a second generator gives the same."""
     audit((one for one in ["Yes."]), labeler=Scripted(), out=tmp_path / "out")
@@ -599,7 +615,10 @@ def test_what_is_left_after_ctrl_c_is_said_as_it_is(rows: Path, tmp_path: Path) 
     (note,) = notes(str(rows), 5, "file")
     assert "the same call goes on after it with --resume" in note
     (note,) = notes((f"No. {number}" for number in range(9)), 5, "once")
-    assert "can be read only once, so this run cannot be resumed: put the rows in a file" in note
+    assert (
+        "can be read only once, or its hub tells no revision, so this run cannot be resumed: put the rows in a file"
+        in note
+    )
     with pytest.raises(OutputError, match="can be read only once"):
         audit((f"No. {number}" for number in range(9)), labeler=Scripted(), out=tmp_path / "once", resume=True)
     assert notes(str(rows), 0, "begun") == ["Nothing is finished yet; the same call begins anew."]

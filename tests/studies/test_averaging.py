@@ -236,6 +236,7 @@ def test_prompts_that_one_training_met_do_not_measure_the_mean(
     [
         ({"taxonomy_fingerprint": "0" * 64}, "differ in their taxonomy"),
         ({"encoder_sha256": "0" * 64}, "differ in their encoder"),
+        ({"encoder_files_sha256": "0" * 64}, "another tokenizer.json or config.json"),
         ({"categories": ("privacy",)}, "differ in their kinds"),
         ({"max_tokens": 128}, r"differ in their window \(max_tokens: 512 and 128\)"),
         ({"calibration": {"kept": True}}, "kept from the weights"),

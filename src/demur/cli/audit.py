@@ -83,6 +83,12 @@ def audit(
     """Judge every reply of a data set, and write what it holds."""
     check_one_of(resume=resume, overwrite=overwrite)
     fields = parse_fields(field)
+    from demur.studies.cluster import Cluster
+    from demur.studies.folder import AuditFolder
+
+    # Before an engine is built, which takes a minute or so.
+    cluster = None if on is None else Cluster.of(on, workers=workers)
+    AuditFolder(out).require_room(resume=resume, overwrite=overwrite)
     if on is not None and engine is EngineName.auto:
         # Engines that are built for this machine do not travel.
         runtime = Runtime.of(EngineName.torch, workers, exact=exact)
@@ -92,9 +98,7 @@ def audit(
         weights, encoder, taxonomy, threshold, evidence=evidence, policy=policy, coverage=coverage, runtime=runtime
     )
     from demur.api import audit as run
-    from demur.studies.cluster import Cluster
 
-    cluster = None if on is None else Cluster.of(on, workers=workers)
     console = Console(stderr=True)
     say(console, _model_line(analyzer, weights))
     with audit_bar(console) as progress:

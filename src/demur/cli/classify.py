@@ -113,6 +113,9 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
+        if (n_rows := _json_lines(text)) > 1:
+            message = f"{n_rows} rows; classify judges one: give it alone, or use `demur audit`"
+            raise LayoutError(message) from None
         return parse_text(text.strip())
     if isinstance(fields, list):
         fields = {"messages": fields}
@@ -134,6 +137,16 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
         message = f"{len(found)} replies in one row; classify judges one: give it alone, or use `demur audit`"
         raise LayoutError(message)
     return found[0]
+
+
+def _json_lines(text: str) -> int:
+    """Count the rows of JSON Lines; 0 where any line is something else, as in a reply that quotes one."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        is_rows = all(line.lstrip().startswith("{") and isinstance(json.loads(line), dict) for line in lines)
+    except (ValueError, RecursionError):
+        return 0
+    return len(lines) if is_rows else 0
 
 
 def as_dict(verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets | None) -> dict[str, Any]:

@@ -119,7 +119,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         help="What runs the network. torch: in fp32. auto: the fastest that is installed and decides as fp32 does. All "
-        "but torch are built at first use, in a minute or so; auto builds none for less than 1,000 rows.",
+        "but torch are built at first use, in a minute or so; auto builds none where it counts less than 1,000 rows.",
     ),
 ]
 Exact = Annotated[

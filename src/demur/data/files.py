@@ -24,7 +24,7 @@ from demur.errors import RowError, SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["FilePart", "find_files", "find_in_folder", "is_supported"]
+__all__ = ["FilePart", "find_files", "find_in_folder", "is_supported", "printable"]
 
 _LOG = logging.getLogger(__name__)
 _READERS: dict[str, Callable[[Opened], Iterator[Record]]] = {
@@ -64,7 +64,7 @@ class FilePart:
     @classmethod
     def of(cls, path: Path, *, name: str | None = None, root: Path | None = None) -> FilePart:
         """Look at the file, and refuse one that cannot be opened."""
-        shown = str(path) if name is None else name
+        shown = printable(str(path) if name is None else name)
         if not os.access(path, os.R_OK):
             message = f"no permission to read {shown!r}; change its mode or give another file"
             raise SourceError(message)
@@ -151,6 +151,11 @@ def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterab
         for path in paths
     ]
     return _filled(parts, title)
+
+
+def printable(name: str) -> str:
+    """Return the name of a file as every file and terminal takes it, with bytes that are no UTF-8 escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def is_supported(path: Path) -> bool:

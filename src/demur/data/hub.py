@@ -88,10 +88,13 @@ class HubPart:
             message = f"{self.name}: breaks off ({type(error).__name__}: {error})"
             raise SourceError(message) from error
 
-    def identity(self) -> str:
-        """Return the name with the revision; for a local folder, with names and hashes of all its files."""
+    def identity(self) -> str | None:
+        """Return the name with the revision; for a local folder, with names and hashes of all its files.
+
+        Where the hub tells no revision, None: under the same name there may be other rows the next time.
+        """
         if not Path(self.dataset).is_dir():
-            return f"{self.name}\0{self.revision}"
+            return None if self.revision is None else f"{self.name}\0{self.revision}"
         lines = [f"{self.config}\0{self.split}"]
         for path in sorted(path for path in Path(self.dataset).rglob("*") if path.is_file()):
             with path.open("rb") as stream:

@@ -89,6 +89,6 @@ class Part(Protocol):
         """Yield the records in order."""
         ...
 
-    def identity(self) -> str:
-        """Return a text that changes when the content does."""
+    def identity(self) -> str | None:
+        """Return a text that changes when the content does; None where nothing says whether it does."""
         ...

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from demur.data.files import FilePart, find_files, find_in_folder
+from demur.data.files import FilePart, find_files, find_in_folder, printable
 from demur.data.formats import Opened, json_document
 from demur.data.hub import HUB_PREFIX, HubPart
 from demur.data.rows import BrokenRow, Part, Record, Row
@@ -43,7 +43,7 @@ class Source:
 
     def __init__(self, name: str, parts: Sequence[Part]) -> None:
         """Keep what is read, and under which name."""
-        self.name = name
+        self.name = printable(name)
         self._parts = tuple(parts)
         self._bytes_read = 0.0
 
@@ -94,11 +94,17 @@ class Source:
                     if not isinstance(record.value, RowError):
                         yield Row(0, record.value, part.name, record.line)
 
-    def fingerprint(self) -> str:
-        """Return what the content is known by: a sha256 over its parts' names, sizes and contents, or `stdin`."""
-        if self.name == STANDARD_INPUT:
-            return "stdin"
-        return hashlib.sha256("\n".join(part.identity() for part in self._parts).encode()).hexdigest()
+    def fingerprint(self) -> str | None:
+        """Return what the content is known by: a sha256 over its parts' names, sizes and contents.
+
+        None for standard input, which can be read only once, and where a hub does not tell the revision.
+        """
+        identities = [part.identity() for part in self._parts]
+        known = [identity for identity in identities if identity is not None]
+        if len(known) < len(identities):
+            return None
+        # Names of files are bytes, and hold surrogates where these are no UTF-8.
+        return hashlib.sha256("\n".join(known).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _records(self, is_row: IsRow | None) -> Iterator[tuple[Part, Record]]:
         self._bytes_read = bytes_before = 0.0
@@ -135,8 +141,8 @@ class _StandardInput:
     def records(self) -> Iterator[Record]:
         yield from json_document(Opened(self.name, sys.stdin.buffer, lambda: 0.0))
 
-    def identity(self) -> str:
-        return self.name
+    def identity(self) -> None:
+        return
 
 
 def open_source(spec: str) -> Source:

@@ -57,6 +57,7 @@ class _Window:
 class Analyzer:
     """Give verdicts with a gate and a category head on one small encoder."""
 
+    # But for rounding, which differs among batches; in ONNX Runtime's int8, whose ranges are those of a batch, by more.
     judges_text_alone = True
 
     def __init__(
@@ -158,7 +159,7 @@ class Analyzer:
             "name": self.name,
             "weights_sha256": self._manifest.tensors_sha256,
             "encoder": self._manifest.encoder,
-            "encoder_sha256": self._encoder.sha256,
+            "encoder_files_sha256": self._encoder.files_sha256,
             "engine": self._engine.name,
             "max_tokens": self._manifest.max_tokens,
             "first_look": None if self._first is None else asdict(self._first),

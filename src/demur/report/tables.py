@@ -39,8 +39,9 @@ _FINGERPRINT = 16
 _OF_MODEL = {
     "name": "{}",
     "weights_sha256": "weights {}",
+    "verdicts_sha256": "verdicts {}",
     "encoder": "encoder {}",
-    "encoder_sha256": "encoder fingerprint {}",
+    "encoder_files_sha256": "encoder fingerprint {}",
     "engine": "engine {}",
     "max_tokens": "reads at most {} tokens of a conversation",
     "endpoint": "at {}",

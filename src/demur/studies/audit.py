@@ -40,8 +40,8 @@ __all__ = ["Audit", "Progress", "audit"]
 _FORMAT = 6
 _HOW_TO_GO_ON = "What is finished is kept in {path}; the same call goes on after it with --resume (resume=True)."
 _CANNOT_GO_ON = (
-    "{name} can be read only once, so this run cannot be resumed: put the rows in a file to be able to, or begin anew "
-    "with --overwrite (overwrite=True)."
+    "{name} can be read only once, or its hub tells no revision, so this run cannot be resumed: put the rows in a file "
+    "to be able to, or begin anew with --overwrite (overwrite=True)."
 )
 _NOTHING_FINISHED = "Nothing is finished yet; the same call begins anew."
 
@@ -68,7 +68,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     """Label every reply of a source, and say what it holds.
 
     Verdicts are written chunk by chunk, and memory does not grow with the rows. A run that is interrupted keeps the
-    finished chunks; the same call with `resume` goes on after them and ends with the same bytes.
+    finished chunks; the same call with `resume` goes on after them and ends with the same bytes, on as many cores.
 
     Args:
         source: What `open_source` opens, an open source, a pandas frame, or conversations, strings and rows in memory.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
 from demur.model.averaging import averaged, is_low_rank, reduced, uncalibrated
-from demur.model.weights import Manifest, encoder_of, read_tensors
+from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder
 from demur.studies.finishing import finished, prepare
 from demur.studies.lesson import Lesson
 
@@ -69,6 +69,8 @@ def average(
         _require_held_out(folder, manifest, recipe)
     _require_taxonomy(folders[0], manifests[0], taxonomy)
     found = encoder_of(manifests[0], encoder, folders[0])
+    for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
+        require_encoder(found, manifest, folder)
     trainings = [_trained(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True)]
     _require_one_form(folders, trainings)
     if rank is not None and not is_low_rank(trainings[0]):

@@ -110,7 +110,7 @@ def _fingerprint(run: Run) -> str:
     fingerprint = read_object(run.folder.manifest)["source"]["fingerprint"]
     if fingerprint is None:
         message = (
-            f"{run.opened.name!r} can be read only once, and by this process alone; "
+            f"{run.opened.name!r} can be read only once, and by this process alone, or its hub tells no revision; "
             "put it in a file, or in a list, to audit it on Ray"
         )
         raise ClusterError(message)

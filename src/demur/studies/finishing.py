@@ -91,6 +91,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
+        encoder_files_sha256=encoder.files_sha256,
         taxonomy_fingerprint=taxonomy.fingerprint,
         categories=taxonomy.keys,
         low_rank_scale=low_rank_scale,

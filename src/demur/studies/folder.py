@@ -129,15 +129,25 @@ class AuditFolder:
         if resume and self.manifest.is_file() and not self._holds_only_a_beginning():
             self._compare(manifest)
             return
+        self.require_room(resume=resume, overwrite=overwrite)
+        self._clear()
+        write_json(self.manifest, manifest)
+
+    def require_room(self, *, resume: bool, overwrite: bool) -> None:
+        """Refuse a folder that holds results, where neither flag says what to do with them.
+
+        Raises:
+            OutputError: It does.
+        """
+        if overwrite or (resume and self.manifest.is_file()):
+            return
         taken = [path.name for path in self._files() if path.exists()]
-        if taken and not overwrite and not self._holds_only_a_beginning():
+        if taken and not self._holds_only_a_beginning():
             message = (
                 f"{str(self.path)!r} already holds {', '.join(taken)}; go on with --resume, "
                 "replace it with --overwrite, or give another folder with --out"
             )
             raise OutputError(message)
-        self._clear()
-        write_json(self.manifest, manifest)
 
     def _make(self) -> None:
         try:
@@ -178,8 +188,8 @@ class AuditFolder:
     def _compare(self, manifest: Mapping[str, Any]) -> None:
         if manifest["source"]["fingerprint"] is None:
             message = (
-                f"{manifest['source']['name']!r} can be read only once, so nothing says that it is still the same; "
-                "put it in a file to resume, or begin anew with --overwrite"
+                f"{manifest['source']['name']!r} can be read only once, or its hub tells no revision, so nothing says "
+                "that it is still the same; put it in a file to resume, or begin anew with --overwrite"
             )
             raise OutputError(message)
         changed = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from demur.conversation import Conversation
 from demur.data.reading import read_conversations, until_understood
-from demur.data.sources import STANDARD_INPUT, BrokenRow, Source, open_source
+from demur.data.sources import BrokenRow, Source, open_source
 from demur.studies.memory import MEMORY, RowReader, rows_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Input(Protocol):
         ...
 
     def fingerprint(self) -> str | None:
-        """Return what changes when the content does; None where it can only be read once."""
+        """Return what changes when the content does; None where it can only be read once, or nothing tells."""
         ...
 
     def items(self) -> Iterator[Item]:
@@ -169,7 +169,7 @@ class _FromSource(_Layouts):
         return self._source.files
 
     def fingerprint(self) -> str | None:
-        return None if self._source.name == STANDARD_INPUT else self._source.fingerprint()
+        return self._source.fingerprint()
 
     def items(self) -> Iterator[Item]:
         options = self._options

@@ -22,7 +22,7 @@ __all__ = ["Judging", "judges_text_alone"]
 
 
 def judges_text_alone(labeler: Labeler) -> bool:
-    """Tell whether a labeler says of itself that equal texts get equal verdicts, wherever they stand."""
+    """Tell whether a labeler says that equal texts get equal verdicts wherever they stand, but for rounding."""
     return getattr(labeler, "judges_text_alone", False) is True
 
 

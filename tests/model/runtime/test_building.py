@@ -128,6 +128,27 @@ def test_other_weights_are_built_anew(loaded_weights: Weights, change: dict[str,
     assert find_built(maker, others) is None
 
 
+def test_another_tokenizer_is_built_for_anew(loaded_weights: Weights) -> None:
+    """What fp32 says of the frozen texts follows from it, under the same tensors."""
+    maker = Making().maker()
+    built(maker, loaded_weights)
+    encoder = loaded_weights.encoder
+    other = replace(encoder, digests={**encoder.digests, "tokenizer.json": "0" * 64})
+    assert find_built(maker, replace(loaded_weights, encoder=other)) is None
+
+
+def test_a_manifest_that_lacks_what_is_read_is_built_anew(loaded_weights: Weights) -> None:
+    """And is whole from then on."""
+    making = Making()
+    first = built(making.maker(), loaded_weights)
+    (first.folder / "engine.json").write_text('{"kind": "bending"}', encoding="utf-8")
+    assert find_built(making.maker(), loaded_weights) is None
+    again = built(making.maker(), loaded_weights)
+    assert (again.folder, again.setting) == (first.folder, "bold")
+    assert find_built(making.maker(), loaded_weights) == again
+    assert making.written == ["plain", "bold", "plain", "bold"]
+
+
 def test_where_no_setting_agrees_none_is_kept(loaded_weights: Weights) -> None:
     """The figures are those of the most cautious, and it is known the next time."""
     making = Making(bent=("bold", "careful", "plain"))

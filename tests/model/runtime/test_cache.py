@@ -127,13 +127,24 @@ def test_what_others_keep_in_the_folder_is_left_alone(own_cache: Path, name: str
     assert (foreign / "file").read_text(encoding="utf-8") == "precious"
 
 
-def test_a_damaged_build_is_none(own_cache: Path) -> None:
-    """And building it again says which folder is in the way."""
+@pytest.mark.parametrize("manifest", ["{", "[]", '{"slow": 2}'], ids=["cut off", "no object", "without what is read"])
+def test_a_damaged_build_is_none_and_is_replaced(own_cache: Path, manifest: str) -> None:
+    """Once; the one that took its place is found from then on, with nothing beside it."""
     (own_cache / "thing").mkdir(parents=True)
-    (own_cache / "thing" / "engine.json").write_text("{", encoding="utf-8")
-    assert cached("thing") is None
+    (own_cache / "thing" / "engine.json").write_text(manifest, encoding="utf-8")
+    assert cached("thing", ["speed"]) is None
+    found = build("thing", write_model, ["speed"])
+    assert found == (own_cache / "thing", {"speed": 2})
+    assert cached("thing", ["speed"]) == found
+    assert [path.name for path in own_cache.iterdir()] == ["thing"]
+    assert sorted(path.name for path in found[0].iterdir()) == ["engine.json", "model.bin"]
+
+
+def test_a_build_that_stays_damaged_is_named(own_cache: Path) -> None:
+    """What is built anew lacks what is read, too."""
     with pytest.raises(EngineError, match=r"thing: what was built could not be put in place; remove that folder"):
-        build("thing", write_model)
+        build("thing", write_model, ["weight"])
+    assert [path.name for path in own_cache.iterdir()] == ["thing"]
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from demur.model.runtime import TorchEngine, judged
+from demur.model.runtime import TorchEngine, judged, torch_engine
 
 if TYPE_CHECKING:
     from demur.model.weights import Weights
@@ -30,6 +30,16 @@ def test_bf16_leaves_the_network_as_it_is(loaded_weights: Weights) -> None:
     TorchEngine(loaded_weights.network, is_bf16=True)
     assert {parameter.dtype for parameter in loaded_weights.network.parameters()} == {torch.float32}
     np.testing.assert_array_equal(judged(TOKENS, TorchEngine(loaded_weights.network)).refusal, before.refusal)
+
+
+@pytest.mark.parametrize("is_bf16", [False, True])
+def test_another_device_leaves_the_network_where_it_is(
+    loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch, *, is_bf16: bool
+) -> None:
+    """The engine has tensors of its own there; torch's meta device stands for a GPU."""
+    monkeypatch.setattr(torch_engine, "_device", lambda: "meta")
+    assert TorchEngine(loaded_weights.network, is_bf16=is_bf16).name.endswith("-meta")
+    assert {parameter.device.type for parameter in loaded_weights.network.parameters()} == {"cpu"}
 
 
 @pytest.mark.parametrize(("is_bf16", "name"), [(False, "torch-fp32-"), (True, "torch-bf16-")])

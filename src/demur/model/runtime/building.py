@@ -41,6 +41,8 @@ _EXACT = "exact.npz"
 _EVERY = 12
 _ROUNDS = 2
 _SHORT = 8
+# What `Built.read` reads.
+_NEEDED = ("setting", "tried", "speedup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Built:
 
 def find_built(maker: Maker, weights: Weights) -> Built | None:
     """Return what was built before, or None."""
-    found = cached(_place(maker, weights))
+    found = cached(_place(maker, weights), _NEEDED)
     return None if found is None else Built.read(maker.kind, *found)
 
 
@@ -94,7 +96,7 @@ def built(maker: Maker, weights: Weights, *, n_threads: int | None = None) -> Bu
     if found is not None:
         return found
     work = _Work(maker, weights, n_threads)
-    return Built.read(maker.kind, *build(_place(maker, weights), work.make))
+    return Built.read(maker.kind, *build(_place(maker, weights), work.make, _NEEDED))
 
 
 def _place(maker: Maker, weights: Weights) -> str:
@@ -118,7 +120,7 @@ def _exact_identity(weights: Weights) -> dict[str, Any]:
         "format": _FORMAT,
         "demur": metadata.version("demur"),
         "weights": manifest.tensors_sha256,
-        "encoder": weights.encoder.sha256,
+        "encoder": weights.encoder.files_sha256,
         "low_rank_scale": manifest.low_rank_scale,
         "max_tokens": manifest.max_tokens,
         "thresholds": manifest.thresholds,

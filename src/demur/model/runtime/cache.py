@@ -18,7 +18,7 @@ from platformdirs import user_cache_path
 from demur.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 __all__ = ["build", "cache_folder", "cached", "digest"]
 
@@ -41,24 +41,33 @@ def digest(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
 
 
-def cached(name: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the folder and the manifest of a finished build; None where there is none, or a damaged one."""
+def cached(name: str, needed: Collection[str] = ()) -> tuple[Path, dict[str, Any]] | None:
+    """Return the folder and the manifest of a finished build; None where there is none, or a damaged one.
+
+    Args:
+        name: Of the folder.
+        needed: Keys that its manifest has where it is whole.
+    """
     folder = cache_folder() / name
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return (folder, manifest) if isinstance(manifest, dict) else None
+    return (folder, manifest) if isinstance(manifest, dict) and manifest.keys() >= set(needed) else None
 
 
-def build(name: str, make: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict[str, Any]]:
+def build(
+    name: str, make: Callable[[Path], dict[str, Any]], needed: Collection[str] = ()
+) -> tuple[Path, dict[str, Any]]:
     """Build into a folder beside the place, and put it there in one step.
 
-    Two processes may build the same at once: the first to finish puts its folder in place, and the other takes that.
+    Two processes may build the same at once: the first to finish puts its folder in place, and the other takes that. A
+    damaged build that is in the way is replaced.
 
     Args:
         name: Of the folder: a kind and a digest; what a build of another name leaves when killed is never removed.
         make: Writes its files into the folder given, and returns the manifest.
+        needed: As for `cached`.
 
     Raises:
         EngineError: The cache folder cannot be written.
@@ -74,7 +83,7 @@ def build(name: str, make: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict
         manifest = make(temporary)
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
         (temporary / _MANIFEST).write_text(f"{text}\n", encoding="utf-8")
-        return _in_place(temporary, place, name)
+        return _in_place(temporary, place, needed)
     except OSError as error:
         raise _unwritable(place.parent, error) from error
     finally:
@@ -92,16 +101,28 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(left)
 
 
-def _in_place(temporary: Path, place: Path, name: str) -> tuple[Path, dict[str, Any]]:
+def _in_place(temporary: Path, place: Path, needed: Collection[str]) -> tuple[Path, dict[str, Any]]:
     """Move the folder in place, unless another process was first; return what is there then."""
     # A folder that is not empty cannot be replaced: the first to come stays.
     with contextlib.suppress(OSError):
         temporary.rename(place)
-    found = cached(name)
+    if temporary.is_dir() and cached(place.name, needed) is None:
+        _replace(place, temporary)
+    found = cached(place.name, needed)
     if found is None:
         message = f"{place}: what was built could not be put in place; remove that folder, or set DEMUR_ENGINES"
         raise EngineError(message)
     return found
+
+
+def _replace(place: Path, temporary: Path) -> None:
+    """Put the folder where a damaged one is."""
+    # Named as what is under way, so that it is swept where this process is killed here.
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    with contextlib.suppress(OSError):
+        place.rename(aside / place.name)
+        temporary.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _unwritable(folder: Path, error: OSError) -> EngineError:

@@ -69,7 +69,7 @@ def write_frozen_texts(texts: FrozenTexts, folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Count where an engine decides otherwise than fp32 does.
+    """Count where an engine decides otherwise than fp32 does: on verdicts and main kinds, not on kinds beside these.
 
     Attributes:
         texts: How many were compared.

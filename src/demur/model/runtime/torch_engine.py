@@ -37,9 +37,12 @@ class TorchEngine:
 
         if n_threads is not None:
             torch.set_num_threads(n_threads)
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = _device()
         self._precision = "bf16" if is_bf16 else "fp32"
         lean = LeanNetwork(network)
+        if self._device != "cpu":
+            # It shares parts with the network, and `to` moves them where they are.
+            lean = copy.deepcopy(lean)
         self._network = (_in_bf16(lean) if is_bf16 else lean).to(self._device)
 
     @property
@@ -60,6 +63,12 @@ class TorchEngine:
             ids, mask = (torch.from_numpy(array).to(self._device) for array in (input_ids, attention_mask))
             gate, partial, kinds = (logits.float().cpu().numpy() for logits in self._network(ids, mask))
         return Probabilities.of_logits(gate, partial, kinds)
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _in_bf16(lean: LeanNetwork) -> LeanNetwork:
