@@ -110,6 +110,41 @@ def test_a_calibrated_gate_lies_within_its_noise_and_a_bold_one_does_not() -> No
     assert bold.calibration_error.value > bold.calibration_noise.high
 
 
+def test_the_noise_knows_that_rows_of_a_request_share_their_chance() -> None:
+    """60 requests of 5 rows, calibrated, with one chance a request: above the noise as rarely as is said of it."""
+    generator, requests = np.random.default_rng(2), np.repeat(np.arange(60), 5)
+    above = {"together": 0, "alone": 0}
+    for _ in range(60):
+        probability = np.repeat(generator.beta(0.5, 0.5, 60), 5)
+        truth = np.repeat(generator.random(60), 5) < probability
+        for name, clusters in (("together", requests.tolist()), ("alone", list(range(300)))):
+            found = GateMetrics.of(truth, probability > 0.5, probability, resamples(clusters, 2))
+            above[name] += found.calibration_error.value > found.calibration_noise.high
+    assert above["together"] <= 6
+    assert above["alone"] >= 50
+
+
+def test_rows_of_a_request_that_depend_on_nothing_leave_the_noise_as_it_is() -> None:
+    """To share a request is not to share a chance."""
+    generator = np.random.default_rng(4)
+    probability = generator.random(500)
+    truth = generator.random(500) < probability
+    together, alone = (
+        GateMetrics.of(truth, truth, probability, resamples(clusters, 2)).calibration_noise
+        for clusters in ([row // 5 for row in range(500)], list(range(500)))
+    )
+    assert together.high == pytest.approx(alone.high, rel=0.15)
+    assert together.value == pytest.approx(alone.value, rel=0.15)
+
+
+def test_the_noise_is_drawn_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows that stand alone, it does not show."""
+    truth, called, probability = sample(60)
+    whole = gate(list(truth), list(called), list(probability)).calibration_noise
+    monkeypatch.setattr("demur.stats.resampling._CELLS_AT_ONCE", 500)
+    assert gate(list(truth), list(called), list(probability)).calibration_noise == whole
+
+
 def test_the_gate_agrees_with_scikit_learn() -> None:
     """One weighted formula serves figure and resamples; scikit-learn is its oracle."""
     truth, called, probability = sample(500)

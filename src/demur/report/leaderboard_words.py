@@ -66,7 +66,8 @@ METHODS = (
         "Calibration error",
         (
             "over 15 bins of the probability of refusal; only where a labeler gives probabilities. Beside it stands "
-            "what noise alone would give if they were perfectly calibrated."
+            "what noise alone would give if they were perfectly calibrated, replies to one request depending on each "
+            "other as far as they do here."
         ),
     ),
     (

@@ -11,9 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
-__all__ = ["LEAST_CLUSTERS", "Estimate", "Flags", "Floats", "Resamples", "divide", "mean_defined", "require_draws"]
+__all__ = [
+    "LEAST_CLUSTERS",
+    "Estimate",
+    "Flags",
+    "Floats",
+    "Resamples",
+    "divide",
+    "mean_defined",
+    "require_draws",
+    "slices",
+]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -115,8 +125,7 @@ class Resamples:
         n_drawn = int(self.draws[0].sum()) if len(self.draws) else 0
         if n_drawn < LEAST_CLUSTERS:
             return [_NO_INTERVAL] * n_figures
-        step = max(1, _CELLS_AT_ONCE // len(self.cluster_of_row))
-        parts = (self.draws[start : start + step] for start in range(0, len(self.draws), step))
+        parts = (self.draws[part] for part in slices(len(self.draws), len(self.cluster_of_row)))
         figures = np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
         return [_interval(figure) for figure in figures.T]
 
@@ -133,6 +142,13 @@ def require_draws(resamples: int, seed: int) -> None:
     if seed < 0:
         message = f"seed {seed!r}; give a whole number from 0 on"
         raise ValueError(message)
+
+
+def slices(number: int, width: int) -> Iterator[slice]:
+    """Yield slices of so many draws, each so wide, that bound the memory that a slice of numbers takes."""
+    step = max(1, _CELLS_AT_ONCE // max(1, width))
+    for start in range(0, number, step):
+        yield slice(start, min(start + step, number))
 
 
 def divide(part: Floats, whole: Floats) -> Floats:
@@ -152,10 +168,8 @@ def _drawn(
     """Draw in slices, which are what one draw of all would be, into numbers as small as hold any of them."""
     n = int(times.sum())
     draws = np.empty((number, len(times)), np.uint16 if n <= np.iinfo(np.uint16).max else np.int32)
-    step = max(1, _CELLS_AT_ONCE // max(1, len(times)))
-    for start in range(0, number if n else 0, step):
-        part = draws[start : start + step]
-        part[:] = generator.multinomial(n, times / n, size=len(part))
+    for part in slices(number if n else 0, len(times)):
+        draws[part] = generator.multinomial(n, times / n, size=part.stop - part.start)
     return draws
 
 
