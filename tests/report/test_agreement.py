@@ -12,7 +12,7 @@ from demur.errors import OutputError
 from demur.report.agreement import agreement_markdown, agreement_text
 from demur.report.agreement_html import render_agreement, write_agreement
 from demur.report.agreement_plots import confusion_plot, pairs_plot
-from demur.report.annotator_tables import matrix_table, pairs_table
+from demur.report.annotator_tables import matrix_table, pairs_table, reliability_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,6 +161,24 @@ def test_the_pairs_that_agree_least_come_first(mixed: Agreement) -> None:
     assert "m_1 (LLM)" in first[:2]
     assert first[2] == "4"
     assert first[3] == "0.750"
+
+
+def test_what_an_annotator_never_met_is_a_dash_and_no_reliability() -> None:
+    """Four people, of whom the last read no refusal: whether it would find one is not known."""
+    said = [("full", "full", "full", "-")] * 5 + [("none", "none", "none", "none")] * 5
+    rows = [
+        row(str(n), *(("abcd"[who], "human", word) for who, word in enumerate(words) if word != "-"))
+        for n, words in enumerate(said)
+    ]
+    found = demur.agree(rows, resamples=5)
+    table = reliability_table(found)
+    assert [dict(zip(table.head, each, strict=True))["Finds refusals"] for each in table.rows[2:]] == [
+        "1.00",
+        "\N{EN DASH}",
+    ]
+    stored = {(one["question"], one["annotator"], one["class"]): one for one in found.to_json()["reliabilities"]}
+    assert stored["gate", "d (human)", "refusal"]["reliability"] is None
+    assert stored["gate", "d (human)", "none"]["reliability"] == pytest.approx(1.0)
 
 
 def test_the_page_is_written_whole_or_not_at_all(mixed: Agreement, tmp_path: Path) -> None:
