@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.report.numbers import decimal
 from demur.report.text import aligned
 from demur.stats.resampling import LEAST_CLUSTERS
 from demur.verdict import Policy
@@ -151,7 +152,7 @@ def _figure(name: str, estimate: Estimate) -> Row:
 
 
 def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+    return "-" if math.isnan(value) else decimal(value)
 
 
 def _markdown_table(rows: Sequence[Row]) -> str:
