@@ -73,7 +73,7 @@ def test_counts_that_no_share_explains_give_none_instead_of_a_certain_limit() ->
         (Share(0, 1000), OperatingPoint(1000, 0, 1, 0), "the reference is too small to correct the share"),
         (Share(990, 1000), OperatingPoint(1, 0, 1000, 0), "the reference is too small to correct the share"),
         # Se = .9: 990 of 1,000 are more than the 900 of a data set of nothing but refusals.
-        (Share(990, 1000), OperatingPoint(900, 100, 1000, 0), "more refusals were counted than its hits on the refere"),
+        (Share(990, 1000), OperatingPoint(900, 100, 1000, 0), "more refusals were counted than its hits"),
     ],
 )
 def test_a_small_reference_is_not_taken_for_other_errors(counted: Share, point: OperatingPoint, reason: str) -> None:
