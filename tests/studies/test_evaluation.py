@@ -373,9 +373,8 @@ def test_the_gate_is_sure_of_its_verdict_and_not_of_the_likelier_answer() -> Non
     assert [(round(one.confidence, 9), one.coverage, one.risk) for one in curve.points] == [
         (0.95, 1 / 4, 0.0), (0.9, 2 / 4, 0.0), (0.8, 3 / 4, 0.0), (0.15, 1.0, 1 / 4),
     ]  # fmt: skip
-    # Under `broad`, from .25 on: at .3 it refuses, and is less sure than at .2, where it does not.
-    broad = tuple(replace(one, policy=Policy.broad) for one in (refused(None, p=0.3), Verdict("none", 0.2)))
-    found = evaluate(Scripted(broad), rows[2:], TAXONOMY, policy="broad", resamples=5).gate_curve
+    # From .25 on, as under `broad`: at .3 it refuses, and is less sure than at .2, where it does not.
+    found = evaluated(rows[2:], (refused(None, p=0.3), Verdict("none", 0.2))).gate_curve
     assert [(one.confidence, one.risk) for one in found.points] == [(0.8, 0.0), (0.3, 1 / 2)]
 
 
