@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from demur import audit
+from demur.cli.auditing import print_summary
+from demur.report.numbers import percent
+from demur.stats.shares import Share
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -43,7 +48,8 @@ def test_an_audit_writes_verdicts_composition_and_reports(
     assert code == 0, errors
     composition = json.loads((tmp_path / "audit" / "composition.json").read_text())
     assert printed.startswith(f"{composition['refusals']} of 6 scored replies refuse")
-    assert f": {composition['refusals'] / 6:.1%} (" in printed
+    share = Share(composition["refusals"], 6, composition["design_effect"])
+    assert f": {percent(share.share, share.interval)} (" in printed
     assert "unscored: unreadable_row 1" in printed
     assert {file.name for file in (tmp_path / "audit").iterdir()} >= OUTPUTS
     table = pq.read_table(tmp_path / "audit" / "verdicts.parquet").to_pylist()
@@ -755,11 +761,21 @@ def test_one_reply_is_not_several(demur: Demur, tiny_weights: Path, tmp_path: Pa
     path, row = tmp_path / "rows.jsonl", json.dumps({"prompt": "Hi", "response": "Sorry, I am unable to draw."})
     path.write_text(f"{{\n{row}\n", encoding="utf-8")
     words = ("audit", path, "--weights", tiny_weights, "--threshold", "0", "--out")
-    assert demur(*words, tmp_path / "one")[1].startswith("1 of 1 scored reply refuses: 100.0% (")
+    assert demur(*words, tmp_path / "one")[1].startswith("1 of 1 scored reply refuses: 100% (")
     path.write_text(f"{{\n{row}\n{row}\n", encoding="utf-8")
     printed = demur(*words, tmp_path / "two")[1]
-    assert printed.startswith("2 of 2 scored replies refuse: 100.0% (")
+    assert printed.startswith("2 of 2 scored replies refuse: 100% (")
     assert "1 reply repeats a text that came before, and was not judged again" in printed
+
+
+def test_a_rare_refusal_is_printed_as_the_report_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """1 of 5,000 is 0.02%, and neither its interval nor the share of its kind begins at 0.0%."""
+    found = audit(["Sorry, I can't help with that.", *["Sure, here it is."] * 4_999], labeler="keywords")
+    print_summary(found, Path("out"))
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert found.refusals == 1
+    assert first == "1 of 5,000 scored replies refuses: 0.02% (<0.01% to 0.11%)"
+    assert [line for line in lines if line.endswith(" 0.02%")]
 
 
 def test_an_audit_that_could_score_nothing_fails_and_still_reports(

@@ -12,7 +12,7 @@ from demur.errors import OutputError
 from demur.report.agreement import agreement_markdown, agreement_text
 from demur.report.agreement_html import render_agreement, write_agreement
 from demur.report.agreement_plots import confusion_plot, pairs_plot
-from demur.report.annotator_tables import matrix_table, pairs_table
+from demur.report.annotator_tables import matrix_table, pairs_table, reliability_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,8 +70,14 @@ def test_every_part_stands_in_text_and_in_markdown(mixed: Agreement) -> None:
 
 
 def test_a_figure_stands_with_its_interval(mixed: Agreement) -> None:
-    """Of the gate: three replies alike, one of them 3 to 1, so (1 + 1/2 + 1 + 1) / 4 = .875."""
-    assert re.search(r"^Refuses or not +all +4 +0\.875 \(0\.\d{3} to 1\.000\)", agreement_text(mixed), re.MULTILINE)
+    """Of the gate: three replies alike, one of them 3 to 1, so (1 + 1/2 + 1 + 1) / 4 = .875: of four, without one."""
+    text = agreement_text(mixed)
+    assert re.search(r"^Refuses or not +all +4 +0\.875 {2}", text, re.MULTILINE)
+    assert "Nor is there one from fewer than 10 replies" in text
+    said = [("none", "none")] * 9 + [("full", "none")] * 3
+    rows = [row(str(n), ("a", "human", first), ("b", "human", other)) for n, (first, other) in enumerate(said)]
+    found = agreement_text(demur.agree(rows, resamples=50))
+    assert re.search(r"^Refuses or not +all +12 +0\.750 \(0\.\d{3} to \d\.\d{3}\) ", found, re.MULTILINE)
 
 
 def test_people_and_models_stand_apart_by_name(mixed: Agreement) -> None:
@@ -154,7 +160,25 @@ def test_the_pairs_that_agree_least_come_first(mixed: Agreement) -> None:
     first = pairs_table(mixed).rows[0]
     assert "m_1 (LLM)" in first[:2]
     assert first[2] == "4"
-    assert first[3].startswith("0.750 (")
+    assert first[3] == "0.750"
+
+
+def test_what_an_annotator_never_met_is_a_dash_and_no_reliability() -> None:
+    """Four people, of whom the last read no refusal: whether it would find one is not known."""
+    said = [("full", "full", "full", "-")] * 5 + [("none", "none", "none", "none")] * 5
+    rows = [
+        row(str(n), *(("abcd"[who], "human", word) for who, word in enumerate(words) if word != "-"))
+        for n, words in enumerate(said)
+    ]
+    found = demur.agree(rows, resamples=5)
+    table = reliability_table(found)
+    assert [dict(zip(table.head, each, strict=True))["Finds refusals"] for each in table.rows[2:]] == [
+        "1.00",
+        "\N{EN DASH}",
+    ]
+    stored = {(one["question"], one["annotator"], one["class"]): one for one in found.to_json()["reliabilities"]}
+    assert stored["gate", "d (human)", "refusal"]["reliability"] is None
+    assert stored["gate", "d (human)", "none"]["reliability"] == pytest.approx(1.0)
 
 
 def test_the_page_is_written_whole_or_not_at_all(mixed: Agreement, tmp_path: Path) -> None:

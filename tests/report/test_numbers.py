@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
-from demur.report.numbers import count, percent, percent_range, probability, with_noun
+from demur.report.agreement_tables import figure_cell
+from demur.report.leaderboard_tables import figure
+from demur.report.numbers import count, decimal, percent, percent_range, probability, with_noun
+from demur.stats.agreement import Coefficient
+from demur.stats.resampling import Estimate
 from demur.stats.shares import Interval, Share
 
 
@@ -52,6 +57,53 @@ def test_an_end_that_is_not_0_or_1_never_reads_as_such() -> None:
 def test_probabilities_are_never_rounded_to_certainty(value: float, text: str) -> None:
     """.996 is not 1, and .004 is not 0."""
     assert probability(value) == text
+
+
+@pytest.mark.parametrize("total", [3, 200, 2_000, 5_000])
+@pytest.mark.parametrize("effect", [1.0, 2.0, 8.0, 20.0])
+@pytest.mark.parametrize("k", [1, 2, -2, -1])
+def test_no_share_of_some_and_not_all_reads_as_nothing_or_all(total: int, effect: float, k: int) -> None:
+    """1 of 200 at an effect of 8 has no decimal: half a point rounds to the even 0, and 99.5 points to 100."""
+    share = Share(k % total, total, effect)
+    for text in (percent(share.share, share.interval), percent(share.share)):
+        assert not re.fullmatch(r"(0|100)(\.0+)?%", text)
+
+
+def test_half_a_step_is_on_the_side_that_it_lies_on() -> None:
+    """Neither 0 nor 100, whichever way halves are rounded."""
+    assert percent(1 / 200, Interval(0.0, 0.2)) == "<1%"
+    assert percent(199 / 200, Interval(0.8, 1.0)) == ">99%"
+
+
+@pytest.mark.parametrize(
+    ("value", "plain", "signed"),
+    [
+        (0.0, "0.000", "+0.000"),
+        (-0.0, "0.000", "+0.000"),
+        (0.0004, "<0.001", "<+0.001"),
+        (-0.0004, ">-0.001", ">-0.001"),
+        (0.0005001, "0.001", "+0.001"),
+        (0.9536, "0.954", "+0.954"),
+        (0.9996, ">0.999", ">+0.999"),
+        (1.0, "1.000", "+1.000"),
+        (1.0004, "<1.001", "<+1.001"),
+        (-0.9996, "<-0.999", "<-0.999"),
+        (-1.0, "-1.000", "-1.000"),
+        (0.1 + 0.2 - 0.3, "0.000", "+0.000"),  # 5.6e-17, of rounding alone
+        (0.1 * 3 + 0.7, "1.000", "+1.000"),
+        (math.nan, "n/a", "n/a"),
+    ],
+)
+def test_a_figure_that_is_not_0_or_1_never_reads_as_such(value: float, plain: str, signed: str) -> None:
+    """Nor as -1, and the rounding of doubles is no difference."""
+    assert (decimal(value), decimal(value, signed=True)) == (plain, signed)
+
+
+def test_tables_of_figures_round_nothing_to_certainty() -> None:
+    """An AUROC of .9996 in a leaderboard, a kappa in an agreement."""
+    found = Estimate(0.9996, 0.99, 0.9999, 100)
+    assert figure(found) == figure_cell(Coefficient("cohen", found)) == ">0.999 (0.990 to >0.999)"
+    assert figure(Estimate(0.0004, -0.0004, 0.2, 10), signed=True) == "<+0.001 (>-0.001 to +0.200)"
 
 
 def test_counts_have_their_thousands_apart() -> None:

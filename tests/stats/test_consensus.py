@@ -125,6 +125,18 @@ def test_an_annotator_that_said_nothing_has_no_reliability() -> None:
     assert found.reliability[:3] == pytest.approx(dawid_skene(Answers.of(range(3), codes)).reliability)
 
 
+def test_of_a_class_that_an_annotator_never_met_nothing_is_said() -> None:
+    """Annotator 3 answered only where 0 is true, and class 2 never occurs: both rows would be invented."""
+    items = [[0, 0, 0, 0]] * 30 + [[1, 1, 1, _]] * 28 + [[0, 0, 1, 0], [1, 1, 0, _]]
+    found = dawid_skene(answered(*items, n_classes=3))
+    hits = np.diagonal(found.errors, axis1=1, axis2=2)
+    assert np.isnan(hits).tolist() == [[False, False, True]] * 3 + [[False, True, True]]
+    assert found.errors[3, 0] == pytest.approx([1, 0, 0], abs=1e-6)
+    assert np.isnan(found.errors[3, 1]).all()
+    assert hits[2, :2] == pytest.approx([30 / 31, 28 / 29], abs=1e-3)
+    assert not np.isnan(found.reliability).any()
+
+
 @pytest.mark.parametrize(
     ("items", "expected"),
     [

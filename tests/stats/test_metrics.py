@@ -12,7 +12,7 @@ from sklearn.metrics import brier_score_loss, f1_score, roc_auc_score
 from demur.stats.composition import UNNAMED
 from demur.stats.metrics import Confusion, GateMetrics, HeadMetrics
 from demur.stats.prevalence import OperatingPoint
-from demur.stats.resampling import Estimate, Flags, Floats, Resamples
+from demur.stats.resampling import LEAST_CLUSTERS, Estimate, Flags, Floats, Resamples
 from demur.stats.shares import Share
 from demur.taxonomy import Taxonomy
 
@@ -110,6 +110,41 @@ def test_a_calibrated_gate_lies_within_its_noise_and_a_bold_one_does_not() -> No
     assert bold.calibration_error.value > bold.calibration_noise.high
 
 
+def test_the_noise_knows_that_rows_of_a_request_share_their_chance() -> None:
+    """60 requests of 5 rows, calibrated, with one chance a request: above the noise as rarely as is said of it."""
+    generator, requests = np.random.default_rng(2), np.repeat(np.arange(60), 5)
+    above = {"together": 0, "alone": 0}
+    for _ in range(60):
+        probability = np.repeat(generator.beta(0.5, 0.5, 60), 5)
+        truth = np.repeat(generator.random(60), 5) < probability
+        for name, clusters in (("together", requests.tolist()), ("alone", list(range(300)))):
+            found = GateMetrics.of(truth, probability > 0.5, probability, resamples(clusters, 2))
+            above[name] += found.calibration_error.value > found.calibration_noise.high
+    assert above["together"] <= 6
+    assert above["alone"] >= 50
+
+
+def test_rows_of_a_request_that_depend_on_nothing_leave_the_noise_as_it_is() -> None:
+    """To share a request is not to share a chance."""
+    generator = np.random.default_rng(4)
+    probability = generator.random(500)
+    truth = generator.random(500) < probability
+    together, alone = (
+        GateMetrics.of(truth, truth, probability, resamples(clusters, 2)).calibration_noise
+        for clusters in ([row // 5 for row in range(500)], list(range(500)))
+    )
+    assert together.high == pytest.approx(alone.high, rel=0.15)
+    assert together.value == pytest.approx(alone.value, rel=0.15)
+
+
+def test_the_noise_is_drawn_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows that stand alone, it does not show."""
+    truth, called, probability = sample(60)
+    whole = gate(list(truth), list(called), list(probability)).calibration_noise
+    monkeypatch.setattr("demur.stats.resampling._CELLS_AT_ONCE", 500)
+    assert gate(list(truth), list(called), list(probability)).calibration_noise == whole
+
+
 def test_the_gate_agrees_with_scikit_learn() -> None:
     """One weighted formula serves figure and resamples; scikit-learn is its oracle."""
     truth, called, probability = sample(500)
@@ -169,20 +204,83 @@ def test_the_interval_of_a_share_is_about_the_binomial_one() -> None:
     assert (estimate.low, estimate.high) == pytest.approx((0.6365, 0.7635), abs=0.01)
 
 
-def test_a_single_cluster_has_no_interval() -> None:
-    """One request says nothing of how figures vary over requests."""
-    estimate = resamples([1, 1, 1]).ratio(np.array([True, False, True]))
-    assert estimate.value == pytest.approx(2 / 3)
-    assert math.isnan(estimate.low)
-    assert math.isnan(estimate.high)
+@pytest.mark.parametrize(("clusters", "is_given"), [(1, False), (2, False), (9, False), (10, True), (50, True)])
+def test_few_clusters_have_no_interval(clusters: int, is_given: bool) -> None:
+    """One request says nothing of how figures vary over requests, and a few of them too little."""
+    flags = np.array([True, False, True] * clusters)
+    flags[:3] = False  # or else all clusters are alike
+    found = resamples(np.repeat(np.arange(clusters), 3).tolist()).ratio(flags)
+    assert found.value == pytest.approx(2 / 3 * (clusters - 1) / clusters)
+    assert (math.isnan(found.low), math.isnan(found.high)) == (not is_given, not is_given)
+
+
+def test_the_clusters_that_a_figure_rests_on_have_to_be_enough() -> None:
+    """A hundred requests, 27 rows that refuse in nine or in ten of them: recall rests on these alone."""
+    clusters = np.arange(100).tolist() + [0, 1, 2, 3, 4, 5, 6, 7, 8] * 2
+    found = np.arange(118) % 2 == 0
+    for refused, is_given in ((9, False), (10, True)):
+        recall = resamples(clusters).ratio(found & (np.array(clusters) < refused), np.array(clusters) < refused)
+        assert math.isnan(recall.low) is not is_given
+
+
+def test_intervals_from_the_least_clusters_on_hold_most_true_shares_and_from_fewer_do_not() -> None:
+    """Requests of 100 replies, with shares of mean .7: ten requests hold it in more than .85 of cases, five do not."""
+    generator = np.random.default_rng(0)
+    held = {5: 0, LEAST_CLUSTERS: 0}
+    for k in held:
+        for _ in range(400):
+            counts = generator.binomial(100, generator.beta(1.4, 0.6, k)) / 100
+            drawn = generator.multinomial(k, np.full(k, 1 / k), 300) @ counts / k
+            low, high = np.quantile(drawn, (0.025, 0.975))
+            held[k] += low <= 0.7 <= high
+    assert held[LEAST_CLUSTERS] / 400 > 0.85 > held[5] / 400
 
 
 def test_a_figure_that_no_resample_changes_has_no_interval() -> None:
-    """Three of three right: that no error was met does not make it certain that there is none."""
-    estimate = resamples([1, 2, 3]).ratio(np.array([True, True, True]))
-    assert (estimate.value, estimate.n) == (1.0, 3)
+    """Twelve of twelve right: that no error was met does not make it certain that there is none."""
+    estimate = resamples([*range(12)]).ratio(np.array([True] * 12))
+    assert (estimate.value, estimate.n) == (1.0, 12)
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)
+
+
+def test_a_figure_that_few_resamples_change_has_no_interval() -> None:
+    """A row drawn more than four times is rare (1 in 270): both ends would be 0, as if that were certain."""
+    draws = resamples([*range(40)], 2000)
+
+    def figure(weights: Floats) -> Floats:
+        return np.maximum(weights[:, 0] - 4, 0.0)
+
+    drawn = figure(draws.draws.astype(np.float64))
+    assert drawn.max() > 0
+    assert np.quantile(drawn, 0.975) == 0
+    estimate = draws.estimate(figure)
+    assert estimate.value == 0.0
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+
+
+def test_an_interval_is_not_made_of_rounding() -> None:
+    """All gaps are .1: sums of them in other orders differ in the sixteenth digit, and in nothing else."""
+    metrics = gate([True] * 30, [True] * 30, [0.9] * 30)
+    assert metrics.calibration_error.value == pytest.approx(0.1)
+    assert math.isnan(metrics.calibration_error.low)
+
+
+def test_draws_in_slices_are_those_of_one_piece_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bytes each, and the same however they are cut."""
+    whole = resamples([*range(50)]).draws
+    assert whole.dtype == np.uint16
+    assert np.array_equal(whole, np.random.default_rng(3).multinomial(50, [1 / 50] * 50, size=200))
+    monkeypatch.setattr("demur.stats.resampling._CELLS_AT_ONCE", 120)
+    assert np.array_equal(resamples([*range(50)]).draws, whole)
+
+
+def test_rows_that_stand_many_times_are_drawn_in_numbers_that_hold_them() -> None:
+    """Of 100,000 rows of two sorts, more than 65,535 may be of one."""
+    draws = Resamples.of_counts(np.array([90_000, 10_000]), number=20, generator=np.random.default_rng(0)).draws
+    assert (draws.sum(1) == 100_000).all()
+    assert draws[:, 0].min() > 65_535
 
 
 def test_the_same_seed_gives_the_same_interval_however_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

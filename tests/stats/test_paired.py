@@ -64,16 +64,16 @@ def test_holm_corrects_for_the_number_of_tests() -> None:
 
 
 def test_the_difference_in_f1_is_that_of_both_figures() -> None:
-    """First: TP 3, called 4, true 4, F1 6/8; second: TP 2, called 3, true 4, F1 4/7. Its interval by a second loop."""
-    truth = np.array([1, 1, 1, 1, 0, 0], dtype=np.bool_)
-    first = np.array([1, 1, 1, 0, 1, 0], dtype=np.bool_)
-    second = np.array([1, 0, 1, 0, 1, 0], dtype=np.bool_)
-    resamples = draws(6)
+    """First: TP 3, called 4, true 4, F1 6/8; second: TP 2, called 3, true 4, F1 4/7; twice. Its interval by a loop."""
+    truth = np.array([1, 1, 1, 1, 0, 0] * 2, dtype=np.bool_)
+    first = np.array([1, 1, 1, 0, 1, 0] * 2, dtype=np.bool_)
+    second = np.array([1, 0, 1, 0, 1, 0] * 2, dtype=np.bool_)
+    resamples = draws(12)
     found = f1_difference(truth, first, second, resamples)
     assert found.value == pytest.approx(6 / 8 - 4 / 7)
     drawn = []
     for counts in resamples.draws:
-        rows = np.repeat(np.arange(6), counts)
+        rows = np.repeat(np.arange(12), counts)
         figures = [
             2 * (truth & called)[rows].sum() / (truth[rows].sum() + called[rows].sum())
             if truth[rows].sum() + called[rows].sum()

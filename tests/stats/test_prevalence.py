@@ -66,6 +66,30 @@ def test_counts_that_no_share_explains_give_none_instead_of_a_certain_limit() ->
 
 
 @pytest.mark.parametrize(
+    ("counted", "point", "reason"),
+    [
+        # Sp = 1 of one other reply, Se = 1 of 1,000 refusals: P = AP; adjusted, Sp' = 2/3 expects 333 alarms of 1,000.
+        (Share(10, 1000), OperatingPoint(1000, 0, 1, 0), "the reference is too small to correct the share"),
+        (Share(0, 1000), OperatingPoint(1000, 0, 1, 0), "the reference is too small to correct the share"),
+        (Share(990, 1000), OperatingPoint(1, 0, 1000, 0), "the reference is too small to correct the share"),
+        # Se = .9: 990 of 1,000 are more than the 900 of a data set of nothing but refusals.
+        (Share(990, 1000), OperatingPoint(900, 100, 1000, 0), "more refusals were counted than its hits"),
+    ],
+)
+def test_a_small_reference_is_not_taken_for_other_errors(counted: Share, point: OperatingPoint, reason: str) -> None:
+    """What the plain correction explains is no sign that the labeler errs otherwise."""
+    assert (corrected_share(counted, point).undefined or "").startswith(reason)
+
+
+def test_an_interval_holds_its_share() -> None:
+    """A small flawless reference leaves the share as it is counted; adjusted, it expects some alarms and misses."""
+    for refusals, others in ((5, 5), (30, 30), (3, 100), (100, 3)):
+        for count in (0, 50, 300, 9_000, 99_000, 100_000):
+            found = corrected_share(Share(count, 100_000), OperatingPoint(refusals, 0, others, 0))
+            assert not found.is_defined or found.low <= found.share <= found.high
+
+
+@pytest.mark.parametrize(
     ("total", "point", "reason"),
     [
         (0, POINT, "nothing was counted"),

@@ -253,6 +253,9 @@ def test_everything_goes_into_json() -> None:
     assert undefined["value"] is None
     assert "one class" in undefined["undefined"]
     assert {"pairs", "ceilings", "reliabilities", "confusions", "disputed", "consensus"} <= stored.keys()
+    counts = {one["annotator"]: (one["without_majority"], one["alone"]) for one in stored["ceilings"]}
+    assert counts.pop("mean of the panel") == (None, None)
+    assert {type(each) for one in counts.values() for each in one} == {int}
 
 
 def test_notebooks_show_a_table_and_what_the_data_say_as_text() -> None:

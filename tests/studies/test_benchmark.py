@@ -302,6 +302,23 @@ def test_a_difference_that_no_draw_changes_has_no_interval() -> None:
     assert found["program"].band("gate").standing == "no interval"
 
 
+class Silent(Scripted):
+    """Judge nothing."""
+
+    def _verdict(self, said: str) -> Verdict:
+        return Verdict.unscored(f"judge_answer_empty{said[:0]}")
+
+
+def test_who_has_no_row_in_common_is_no_test_to_correct_for() -> None:
+    """Of seven rows, three are right in the program alone and one in the other: 2 · (1 + 4) / 16, of one test."""
+    entries = [Scripted(), Never("never"), Silent("silent")]
+    found = measured(*entries, reference="program")
+    never, silent = (found[name].versus[0] for name in ("never", "silent"))
+    assert (never.test.only_first, never.test.only_second) == (1, 3)
+    assert (never.test.p_value, never.test.adjusted) == pytest.approx((5 / 8, 5 / 8))
+    assert (silent.difference.n, silent.test.p_value, silent.test.adjusted) == (0, 1.0, 1.0)
+
+
 def test_everything_is_kept_as_json_and_as_frames() -> None:
     """No nan in it, one row a labeler, one line for each annotator that is met."""
     found = measured()

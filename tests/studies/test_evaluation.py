@@ -98,6 +98,16 @@ def test_full_against_none_leaves_partial_refusals_out() -> None:
     assert (accuracy.value, accuracy.n) == (0.75, 4)
 
 
+def test_full_against_none_leaves_partial_refusals_out_under_strict_too() -> None:
+    """Three rows of each outcome, all partial ones called full, and a row of one bit: 7 of 10, and 7 of 7 here."""
+    outcomes: tuple[Literal["full", "partial", "none"], ...] = ("full", "partial", "none")
+    rows = [known(outcomes[n % 3], request=str(n)) for n in range(9)] + [replace(ROWS[3], outcome=None)]
+    verdicts = (*[refused(None), refused(None), Verdict("none", 0.1)] * 3, Verdict("none", 0.1))
+    found = evaluate(Scripted(verdicts), rows, TAXONOMY, policy="strict", resamples=5)
+    assert (found.gate.accuracy.value, found.gate.accuracy.n) == (7 / 10, 10)
+    assert (found.full_against_none.accuracy.value, found.full_against_none.accuracy.n) == (1.0, 7)
+
+
 def test_a_refusal_of_unknown_extent_is_not_one_in_full() -> None:
     """Of three rows, one may be partial for all that is known: it counts for the gate, and not here."""
     rows = [replace(ROWS[0], outcome=None), *ROWS[1:2], *ROWS[3:4]]
@@ -348,6 +358,24 @@ def test_curves_go_by_the_confidence_of_gate_and_kinds() -> None:
     assert [(each.coverage, each.accuracy.value) for each in evaluation.kind_curve.selected] == [
         (1.0, 1 / 4), (0.95, 1 / 4), (0.9, 1 / 4), (0.8, 1 / 4), (0.5, 1 / 2),
     ]  # fmt: skip
+
+
+def test_the_gate_is_sure_of_its_verdict_and_not_of_the_likelier_answer() -> None:
+    """From .9 on it refuses: at .85 it says `none` and is wrong, and least sure of all four, not surer than at .2."""
+    rows = [
+        known("full", request="1"),
+        known("full", request="2"),
+        known("none", request="3"),
+        known("none", request="4"),
+    ]
+    verdicts = (refused(None, p=0.95), Verdict("none", 0.85), Verdict("none", 0.2), Verdict("none", 0.1))
+    curve = evaluated(rows, verdicts).gate_curve
+    assert [(round(one.confidence, 9), one.coverage, one.risk) for one in curve.points] == [
+        (0.95, 1 / 4, 0.0), (0.9, 2 / 4, 0.0), (0.8, 3 / 4, 0.0), (0.15, 1.0, 1 / 4),
+    ]  # fmt: skip
+    # From .25 on, as under `broad`: at .3 it refuses, and is less sure than at .2, where it does not.
+    found = evaluated(rows[2:], (refused(None, p=0.3), Verdict("none", 0.2))).gate_curve
+    assert [(one.confidence, one.risk) for one in found.points] == [(0.8, 0.0), (0.3, 1 / 2)]
 
 
 def test_curves_rest_on_probabilities_that_there_are() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from demur.report.numbers import with_noun
+from demur.report.numbers import percent, with_noun
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -166,13 +166,13 @@ def print_summary(found: Audit, out: Path) -> None:
         print("unscored: " + ", ".join(f"{reason} {count:,}" for reason, count in found.composition.unscored.items()))
     for key, share in sorted(found.by_category.items(), key=lambda item: -item[1].count):
         if share.count:
-            print(f"  {key:<24}{share.count:>7,}  {share.share:6.1%}")
+            print(f"  {key:<24}{share.count:>7,}{percent(share.share, share.interval):>8}")
     print(f"report: {out / 'report.html'}")
 
 
 def _finding(found: Audit) -> str:
-    low, high = found.interval
+    share, low, high = (percent(end, found.interval) for end in (found.share, *found.interval))
     policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
     scored = with_noun(found.composition.scored, "scored reply", "scored replies")
     verb = "refuses" if found.refusals == 1 else "refuse"
-    return f"{found.refusals:,} of {scored} {verb}: {found.share:.1%} ({low:.1%} to {high:.1%}){policy}"
+    return f"{found.refusals:,} of {scored} {verb}: {share} ({low} to {high}){policy}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.report.numbers import decimal
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,7 +56,7 @@ def _cell(line: Line, column: str) -> str:
     mean, spread = line.mean(column), line.spread(column)
     if math.isnan(mean):
         return "-"
-    return f"{mean:.3f}" if math.isnan(spread) else f"{mean:.3f} ± {spread:.3f}"
+    return decimal(mean) if math.isnan(spread) else f"{decimal(mean)} ± {decimal(spread)}"
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from demur.report.annotator_tables import answer_name
+from demur.report.numbers import probability
 from demur.studies.excerpts import excerpt
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _MARGIN = 2.4
 _LEAST_WIDTH = 5.0
 # Up to here, each cell has room for its number, which says more than a scale of colours.
 _MOST_WRITTEN = 20
-_NUMBERS: dict[str, Any] = {"annot": True, "fmt": ".2f", "annot_kws": {"fontsize": 8}, "cbar": False}
+_NUMBERS: dict[str, Any] = {"fmt": "", "annot_kws": {"fontsize": 8}, "cbar": False}
 _NAME = 40
 
 
@@ -79,7 +80,11 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
         cmap=sns.light_palette("#4b80b4", as_cmap=True),
         square=True,
         ax=axes,
-        **(_NUMBERS if is_written else {"cbar_kws": {"label": label, "shrink": 0.7}}),
+        **(
+            {"annot": square.map(probability), **_NUMBERS}
+            if is_written
+            else {"cbar_kws": {"label": label, "shrink": 0.7}}
+        ),
     )
     axes.set_title(label, fontsize=9.5)
     axes.set_xticks(axes.get_xticks(), names, rotation=40, ha="right")

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from demur.data.annotated import ANNOTATOR_KINDS
-from demur.report.numbers import count
+from demur.report.numbers import count, decimal
 from demur.report.tables import Table
 from demur.stats.agreement import COEFFICIENTS
 
@@ -107,7 +107,7 @@ def figure_cell(coefficient: Coefficient) -> str:
     value, low, high = coefficient.estimate.value, coefficient.estimate.low, coefficient.estimate.high
     if math.isnan(value):
         return "undefined"
-    return f"{value:.3f}" if math.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+    return decimal(value) if math.isnan(low) else f"{decimal(value)} ({decimal(low)} to {decimal(high)})"
 
 
 def with_reasons(caption: str, coefficients: Iterable[Coefficient]) -> str:

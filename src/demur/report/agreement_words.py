@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from demur.report.examples import Shown
 from demur.report.numbers import count, probability, with_noun
+from demur.stats.resampling import LEAST_CLUSTERS
 
 if TYPE_CHECKING:
     from demur.data.annotated import Annotation
@@ -79,7 +80,10 @@ def who_note(found: Agreement) -> str:
 def interval_note(found: Agreement) -> str:
     """Say what the intervals hold."""
     draws = f"Intervals are 95% and resample replies ({with_noun(found.resamples, 'draw')}, seed {found.seed})."
-    equal = " There is none where all answers are equal: what was never met cannot be drawn."
+    equal = (
+        " There is none where all answers are equal, or nearly so: what was never met cannot be drawn. Nor is there "
+        f"one from fewer than {LEAST_CLUSTERS} replies, for which it would be too narrow."
+    )
     if found.requests is None or found.requests == len(found.items):
         return draws + equal
     few = f"{with_noun(found.requests, 'different request')} had {with_noun(len(found.items), 'reply', 'replies')}"

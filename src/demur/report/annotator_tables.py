@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from demur.report.agreement_tables import KAPPA, PANELS, QUESTIONS, figure_cell, with_reasons
-from demur.report.numbers import count, percent
+from demur.report.numbers import count, percent, probability
 from demur.report.tables import Table
 
 if TYPE_CHECKING:
@@ -166,4 +166,4 @@ def _by_kappa(one: Between) -> tuple[bool, float, str, str]:
 
 
 def _short(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.2f}"  # a dash stands for nothing
+    return "–" if math.isnan(value) else probability(value)  # a dash stands for nothing

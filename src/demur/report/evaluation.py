@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.report.numbers import decimal
 from demur.report.text import aligned
+from demur.stats.resampling import LEAST_CLUSTERS
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ def _summary(evaluation: Evaluation) -> str:
     unscored = f"{evaluation.rows - evaluation.scored} unscored" + (f" ({reasons})" if reasons else "")
     return (
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
-        f"Unscored rows are in no figure. Intervals resample whole requests.{_POLICIES[evaluation.policy]}"
+        f"Unscored rows are in no figure. Intervals resample whole requests; there is none from fewer than "
+        f"{LEAST_CLUSTERS}, nor where most draws give the same figure.{_POLICIES[evaluation.policy]}"
     )
 
 
@@ -149,7 +152,7 @@ def _figure(name: str, estimate: Estimate) -> Row:
 
 
 def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+    return "-" if math.isnan(value) else decimal(value)
 
 
 def _markdown_table(rows: Sequence[Row]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import NOT_AVAILABLE, count, percent
+from demur.report.numbers import NOT_AVAILABLE, count, decimal, percent
 from demur.report.tables import Table
 from demur.studies.leaderboard import QUESTIONS
 
@@ -125,12 +125,10 @@ def pace_table(found: Leaderboard) -> Table:
 
 def figure(estimate: Estimate, *, signed: bool = False) -> str:
     """Write a figure with its interval."""
-    form = "{:+.3f}" if signed else "{:.3f}"
-    if math.isnan(estimate.value):
-        return NOT_AVAILABLE
-    if math.isnan(estimate.low):
-        return form.format(estimate.value)
-    return f"{form.format(estimate.value)} ({form.format(estimate.low)} to {form.format(estimate.high)})"
+    value = decimal(estimate.value, signed=signed)
+    if math.isnan(estimate.value) or math.isnan(estimate.low):
+        return value
+    return f"{value} ({decimal(estimate.low, signed=signed)} to {decimal(estimate.high, signed=signed)})"
 
 
 def standing(band: Band) -> str:
@@ -185,11 +183,11 @@ def _versus_cells(one: Versus) -> tuple[str, ...]:
 
 
 def _plain(estimate: Estimate) -> str:
-    return NOT_AVAILABLE if math.isnan(estimate.value) else f"{estimate.value:.3f}"
+    return decimal(estimate.value)
 
 
 def _p(value: float) -> str:
-    return f"<{_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
+    return f"<{_LEAST_P}" if value < _LEAST_P else decimal(value)
 
 
 def _rate(value: float) -> str:

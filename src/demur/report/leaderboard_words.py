@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from demur.report.leaderboard_tables import ANNOTATOR
 from demur.report.numbers import count, with_noun
+from demur.stats.resampling import LEAST_CLUSTERS
 
 if TYPE_CHECKING:
     from demur.studies.leaderboard import Leaderboard
@@ -37,9 +38,9 @@ METHODS = (
         (
             "each annotator and the labeler are set against the majority of all others, on the replies that both read; "
             "neither has a say in it. The difference is the median of those to the single annotators, beside it their "
-            "mean: a median of a few coarse figures may not move in any draw. Better or worse is what the interval of "
-            "the median says; else the two are not told apart. Each is one interval of 95%: of many labelers, some "
-            "are told apart by chance."
+            "mean: a median of a few coarse figures may hardly move, and where it stays the same in most draws there "
+            "is no interval. Better or worse is what the interval of the median says; else the two are not told apart. "
+            "Each is one interval of 95%: of many labelers, some are told apart by chance."
         ),
     ),
     (
@@ -53,7 +54,8 @@ METHODS = (
         "Intervals",
         (
             "95%, percentiles of a bootstrap over different requests. They hold the draw of requests, and not that "
-            "of annotators."
+            f"of annotators. There is none from fewer than {LEAST_CLUSTERS}, for which they would be too narrow, nor "
+            "where most draws give the same figure."
         ),
     ),
     (
@@ -64,7 +66,8 @@ METHODS = (
         "Calibration error",
         (
             "over 15 bins of the probability of refusal; only where a labeler gives probabilities. Beside it stands "
-            "what noise alone would give if they were perfectly calibrated."
+            "what noise alone would give if they were perfectly calibrated, replies to one request depending on each "
+            "other as far as they do here."
         ),
     ),
     (

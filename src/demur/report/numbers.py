@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from demur.stats.shares import Interval
 
-__all__ = ["NOT_AVAILABLE", "count", "percent", "percent_range", "probability", "with_noun"]
+__all__ = ["NOT_AVAILABLE", "count", "decimal", "percent", "percent_range", "probability", "with_noun"]
 
 NOT_AVAILABLE = "n/a"
 
@@ -16,6 +16,7 @@ NOT_AVAILABLE = "n/a"
 _DECIMALS_BY_MARGIN = ((0.05, 0), (0.002, 1), (0.0002, 2))
 _MAX_DECIMALS = 3
 _PLAIN_DECIMALS = 1
+_EXACT_DECIMALS = 9
 
 
 def count(number: int) -> str:
@@ -68,12 +69,32 @@ def percent_range(interval: Interval) -> str:
 
 
 def _digits(share: float, decimals: int) -> str:
-    step = 10.0**-decimals
-    if 0 < share * 100 < step / 2:
-        return f"<{step:.{decimals}f}"
-    if 0 < (1 - share) * 100 < step / 2:
-        return f">{100 - step:.{decimals}f}"
-    return f"{share * 100:.{decimals}f}"
+    return _rounded(share * 100, decimals, whole=100)
+
+
+def decimal(value: float, decimals: int = 3, *, signed: bool = False) -> str:
+    """Write a figure with so many decimals, and never as 0, 1 or -1 where it is none of these.
+
+    Example:
+        >>> decimal(0.9536), decimal(0.9996), decimal(-0.0004, signed=True), decimal(float("nan"))
+        ('0.954', '>0.999', '>-0.001', 'n/a')
+    """
+    if math.isnan(value):
+        return NOT_AVAILABLE
+    return _rounded(value, decimals, whole=1, sign="+" if signed else "")
+
+
+def _rounded(value: float, decimals: int, *, whole: int, sign: str = "") -> str:
+    """Round a number, and say on which side of the next one it lies where it would read as 0 or as all but is not."""
+    # What lies so near to a whole number is one, but for rounding and least probabilities; zero below 0 is zero.
+    value = round(value, _EXACT_DECIMALS) + 0.0
+    text = f"{value:{sign}.{decimals}f}"
+    rounded, step = float(text), 10.0**-decimals
+    if value == rounded or abs(rounded) not in (0, whole):
+        return text
+    if value > rounded:
+        return f"<{rounded + step:{sign}.{decimals}f}"
+    return f">{rounded - step:{sign}.{decimals}f}"
 
 
 def probability(value: float) -> str:
@@ -83,12 +104,7 @@ def probability(value: float) -> str:
         >>> probability(0.5), probability(0.9999), probability(0.0001), probability(float("nan"))
         ('0.50', '>0.99', '<0.01', 'n/a')
     """
-    if math.isnan(value):
-        return NOT_AVAILABLE
-    text = f"{value:.2f}"
-    if text == "1.00" and value < 1:
-        return ">0.99"
-    return "<0.01" if text == "0.00" and value > 0 else text
+    return decimal(value, 2)
 
 
 def _decimals(interval: Interval | None) -> int:

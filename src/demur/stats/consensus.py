@@ -21,6 +21,7 @@ __all__ = ["DawidSkene", "Standing", "against_rest", "dawid_skene", "majority", 
 
 _LEAST = 1e-10  # a probability of 0 could never be taken back by what is seen later
 _CONVERGED = 1e-9
+_LEAST_MET = 0.5  # expected items of a class: fewer round to none
 _NO_REST = "no item was answered by this annotator and by a majority of the rest"
 
 
@@ -53,7 +54,8 @@ class DawidSkene:
 
     Attributes:
         shares: Of the true classes, (classes,).
-        errors: P(annotator answers | true class), (annotators, true classes, answers).
+        errors: P(annotator answers | true class), (annotators, true classes, answers); nan for a class that nothing it
+            answered is expected to be of (less than half an item): nothing shows how it answers there.
         posterior: P(true class | all answers), (patterns, classes).
         reliability: Expected share of each annotator's answers that are right, (annotators,); nan without answers. Its
             own answers have a say in what is right, so that it is high where few others answered.
@@ -136,6 +138,9 @@ def dawid_skene(answers: Answers, *, iterations: int = 1000) -> DawidSkene:
             break
     right, given = ((said * factor * times[:, None]).sum((1, 2)) for factor in (posterior, 1.0))
     reliability = np.divide(right, given, out=np.full_like(right, np.nan), where=given > 0)
+    # Items that an annotator answered, by the class they are expected to be of, (annotators, classes).
+    met = np.einsum("pc,ap->ac", posterior * times[:, None], said.sum(2))
+    errors = np.where(met[:, :, None] >= _LEAST_MET, errors, np.nan)
     return DawidSkene(shares, errors, posterior, reliability, is_converged)
 
 

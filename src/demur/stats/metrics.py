@@ -11,17 +11,20 @@ import numpy as np
 
 from demur.stats.clusters import Clusters
 from demur.stats.prevalence import OperatingPoint
-from demur.stats.resampling import Estimate, Flags, Floats, Resamples, divide
+from demur.stats.resampling import Estimate, Flags, Floats, Resamples, divide, slices
 from demur.stats.shares import Share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from demur.taxonomy import Taxonomy
 
 __all__ = ["Confusion", "GateMetrics", "HeadMetrics", "KindScore"]
 
 _NOISE_DRAWS = 1000
+_ROUNDING = 1e-9  # what sums over pairs may be off by, where there is no pair
 
 # What a refusal is counted as among those to its request, before the kind.
 _GIVEN, _TRUE, _HIT = "given ", "true ", "hit "
@@ -39,7 +42,9 @@ class GateMetrics:
             probability of refusal (Naeini 2015; Guo 2017, the positive class's probability for confidence). Noise in
             the bins only adds to it, in the resamples too: its interval lies high.
         calibration_noise: The calibration error that noise alone gives: its mean and middle 95 % over truths that are
-            drawn from the probabilities themselves (Bröcker and Smith 2007). An error within it shows no fault.
+            drawn from the probabilities themselves (Bröcker and Smith 2007). Rows of a cluster share their chance in so
+            many of the draws as makes their truths depend on each other as they do in the data. An error within it
+            shows no fault.
         brier: Mean (probability - truth)² (Brier 1950).
     """
 
@@ -80,7 +85,7 @@ class GateMetrics:
             calibration_error=resamples.estimate(
                 lambda weights: divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), n_known
             ),
-            calibration_noise=_calibration_noise(given, bins),
+            calibration_noise=_calibration_noise(target, given, bins, resamples.cluster_of_row[known]),
             brier=resamples.ratio(np.where(known, (probability - truth) ** 2, 0.0), known),
         )
 
@@ -178,15 +183,50 @@ class HeadMetrics:
         )
 
 
-def _calibration_noise(given: Floats, bins: Floats) -> Estimate:
-    """Return the calibration error under perfect calibration; `bins` is (rows, bins), with one 1 in each row."""
+def _calibration_noise(target: Flags, given: Floats, bins: Floats, cluster_of_row: NDArray[np.intp]) -> Estimate:
+    """Return the calibration error under perfect calibration; `bins` is (rows, bins), with one 1 in each row.
+
+    A truth is whether a number drawn from 0 to 1 is below the probability. In each draw, a cluster has one number for
+    all of its rows, with the probability of `_sharing`, or else each row has its own.
+    """
     if not given.size:
         return Estimate(math.nan, math.nan, math.nan, 0)
+    _, places = np.unique(cluster_of_row, return_inverse=True)
+    sharing, n_clusters = _sharing(target - given, given, places), int(places.max()) + 1
     # Of its own seed: the noise is a property of the probabilities, and must not move what is drawn elsewhere.
-    truths = np.random.default_rng(0).random((_NOISE_DRAWS, given.size)) < given
-    errors = np.abs((truths - given) @ bins).sum(1) / given.size
+    generator, errors = np.random.default_rng(0), np.empty(_NOISE_DRAWS)
+    for part in slices(_NOISE_DRAWS, given.size):
+        n_draws = part.stop - part.start
+        drawn = generator.random((n_draws, given.size))
+        if sharing:
+            is_shared = generator.random((n_draws, n_clusters)) < sharing
+            drawn = np.where(is_shared[:, places], generator.random((n_draws, n_clusters))[:, places], drawn)
+        errors[part] = np.abs(((drawn < given) - given) @ bins).sum(1) / given.size
     low, high = np.quantile(errors, (0.025, 0.975))
     return Estimate(float(errors.mean()), float(low), float(high), given.size)
+
+
+def _sharing(residuals: Floats, given: Floats, places: NDArray[np.intp]) -> float:
+    """Return how far rows of a cluster share their chance, from 0 (each has its own) to 1 (they have one).
+
+    Over pairs of rows of a cluster, Σ r_i r_j / Σ (min(p_i, p_j) - p_i p_j) with r = truth - p: the covariance that
+    there is, over the largest that the probabilities allow (Fréchet's bound), which one chance for all gives. Rows that
+    share a fault of the probabilities share in r, too: it errs towards noise.
+
+    Args:
+        residuals: The r of each row, (rows,).
+        given: The probability of each, (rows,).
+        places: The cluster of each, counted from 0 without gaps, (rows,).
+    """
+
+    def pairs(values: Floats) -> float:
+        return float((np.bincount(places, values) ** 2).sum() - (values**2).sum())
+
+    # Of a cluster's rows by rising probability, each has the lesser one in its pairs with those after it.
+    sizes, rising = np.bincount(places), given[np.lexsort((given, places))]
+    after = np.repeat(np.cumsum(sizes), sizes) - np.arange(len(given)) - 1
+    most = 2 * float((rising * after).sum()) - pairs(given)
+    return min(1.0, max(0.0, pairs(residuals) / most)) if most > _ROUNDING else 0.0
 
 
 def _auroc(weights: Floats, truth: Flags, probability: Floats) -> Floats:

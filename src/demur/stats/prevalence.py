@@ -10,6 +10,8 @@ from demur.stats.shares import Z_95, Share
 
 __all__ = ["METHOD", "CorrectedShare", "OperatingPoint", "Undefined", "corrected_share"]
 
+_ROUNDING = 1e-9
+
 METHOD = "Rogan-Gladen 1978, interval of Lang-Reiczigel 2014"
 
 Undefined = Literal[
@@ -18,6 +20,7 @@ Undefined = Literal[
     "the reference holds nothing but refusals",
     "the labeler is no better than chance on the reference",
     "the reference is too small to tell the labeler from chance",
+    "the reference is too small to correct the share",
     "fewer refusals were counted than its alarms on the reference give: it errs otherwise here",
     "more refusals were counted than its hits on the reference give: it errs otherwise here",
 ]
@@ -112,7 +115,9 @@ def corrected_share(counted: Share, at: OperatingPoint) -> CorrectedShare:
         V = (AP'(1-AP') / n' + P'² Se'(1-Se') / (m + 2) + (1-P')² Sp'(1-Sp') / (k + 2)) / (Se' + Sp' - 1)²
 
     It holds where the labeler errs on the counted replies as often as on the reference, and where the counted replies
-    are not the reference; where both ends lie beyond the same limit it does not, and there is no corrected share.
+    are not the reference. Where both ends lie beyond the same limit there is no corrected share: where P does so, too,
+    the labeler errs otherwise here; where it does not, the one added to each cell of a small reference moved the ends
+    there. Where it moved one of them past P, the interval is widened to hold it.
 
     Args:
         counted: Replies that the labeler called refusals, of those that it judged.
@@ -132,14 +137,21 @@ def corrected_share(counted: Share, at: OperatingPoint) -> CorrectedShare:
     middle = p + 2 * Z_95**2 * (p * of_sensitivity - (1 - p) * of_specificity)
     margin = Z_95 * math.sqrt(of_flagged + p**2 * of_sensitivity + (1 - p) ** 2 * of_specificity) / youden
     low, high = middle - margin, middle + margin
-    # No share from 0 to 1 fits the count, sampling and the reference's size allowed for: clipped, both ends would be
-    # the same limit, and look certain.
-    if high <= 0:
-        return _uncorrected("fewer refusals were counted than its alarms on the reference give: it errs otherwise here")
-    if low >= 1:
-        return _uncorrected("more refusals were counted than its hits on the reference give: it errs otherwise here")
     share = (counted.share + at.specificity - 1) / at.youden
-    return CorrectedShare(_clipped(share), _clipped(low), _clipped(high))
+    # Clipped, both ends would be the same limit, and look certain.
+    if high <= 0 or low >= 1:
+        return _uncorrected(_beyond(share, is_below=high <= 0))
+    return CorrectedShare(_clipped(share), _clipped(min(low, share)), _clipped(max(high, share)))
+
+
+def _beyond(share: float, *, is_below: bool) -> Undefined:
+    """Say why both ends of an interval lie below 0, or above 1."""
+    # Rounding apart, since a share of exactly 0 or 1 fits.
+    if -_ROUNDING <= share <= 1 + _ROUNDING:
+        return "the reference is too small to correct the share"
+    if is_below:
+        return "fewer refusals were counted than its alarms on the reference give: it errs otherwise here"
+    return "more refusals were counted than its hits on the reference give: it errs otherwise here"
 
 
 def _uncorrected(reason: Undefined) -> CorrectedShare:

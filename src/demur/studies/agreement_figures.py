@@ -69,7 +69,8 @@ class Reliability:
         question: `gate`, `outcome` or `kind`.
         shares: Estimated shares of the true classes, by class.
         expected: Expected share of right answers, by place of the annotator; nan where it gave none.
-        hits: P(the annotator says c | c is true), by place of the annotator, then by class.
+        hits: P(the annotator says c | c is true), by place of the annotator, then by class; nan where nothing
+            that it answered is expected to be c.
         undefined: Why there are no estimates; the others are then empty.
     """
 

@@ -82,7 +82,11 @@ def ceilings_frame(annotators: Sequence[Annotator], ceilings: Sequence[Ceiling])
             who = str(annotators[one.annotator])
             rows += [{**asked, "annotator": who, **_cells(it), **left_out} for it in (one.agreement, one.kappa)]
         rows.append({**asked, "annotator": "mean of the panel", **_cells(each.mean)})
-    return _frame(rows, "question", "panel", "annotator", *_COEFFICIENT, "without_majority", "alone")
+    counts = ["without_majority", "alone"]
+    found = _frame(rows, "question", "panel", "annotator", *_COEFFICIENT, *counts)
+    # Of objects: the mean has no such counts, and a column of floats, which can hold a gap, would make them 3.0.
+    found[counts] = found[counts].astype("Int64").astype(object).where(found[counts].notna(), None)
+    return found
 
 
 def reliabilities_frame(annotators: Sequence[Annotator], reliabilities: Sequence[Reliability]) -> pd.DataFrame:

@@ -300,13 +300,16 @@ def _band(question: Question, one: _Measured, study: _Study) -> Band:
 
 
 def _compared(entries: Sequence[Entry], measured: Sequence[_Measured], first: int, study: _Study) -> list[Entry]:
-    """Compare everybody with the reference; tests of one question are corrected for each other."""
+    """Compare everybody with the reference; tests of one question are corrected for each other.
+
+    Who has no row in common with the reference is not tested, and no test that the others are corrected for.
+    """
     others = [place for place in range(len(entries)) if place != first]
     of_question = []
     for question in QUESTIONS:
         found = [_versus(question, measured[place], measured[first], study) for place in others]
-        tests = holm([one.test for one in found])
-        of_question.append([replace(one, test=test) for one, test in zip(found, tests, strict=True)])
+        corrected = iter(holm([one.test for one in found if one.difference.n]))
+        of_question.append([replace(one, test=next(corrected)) if one.difference.n else one for one in found])
     compared = dict(zip(others, zip(*of_question, strict=True), strict=True))
     return [replace(entry, versus=compared.get(place, ())) for place, entry in enumerate(entries)]
 

@@ -46,7 +46,7 @@ class Evaluation:
         clusters: Different requests among them; the intervals resample these.
         unscored: Rows that the labeler could not judge, by reason.
         gate: Refusal or not, over the scored rows where that is known.
-        full_against_none: The same without the rows that refuse in part.
+        full_against_none: The same without the rows that refuse in part, under any policy.
         outcomes: Scored rows of known outcome: how many of a true outcome (outer key) were given which (inner key).
         head: The kinds, over scored refusals in truth on whose main kind readers agree. The gate has no say here: the
             kind is taken from the probabilities given that the reply refuses. A labeler that gives none is taken at
@@ -54,7 +54,9 @@ class Evaluation:
         families: Accuracy of the gate within each family of cases, where the file sorts its cases into families.
         end_to_end: Verdicts right in gate and main kind, over scored replies that either do not refuse or whose main
             kind is agreed; nan where no kind is, for it would be the specificity alone.
-        gate_curve: The gate where it answers only if sure, max(p, 1 - p) with p the probability of refusal.
+        gate_curve: The gate where it answers only if sure, by the probability that its verdict is right: p, that of
+            refusal, where it refuses, and 1 - p where it does not. At a threshold other than one half, that is not
+            max(p, 1 - p): below .9, a verdict of `none` on p = .85 is most probably wrong.
         kind_curve: The kinds where they are named only if sure, by the probability of the most probable one; over the
             refusals of `head`.
         sets: The labeler's sets of kinds, over the refusals of `head`, the gate having no say here either; None where
@@ -129,7 +131,7 @@ def evaluate(
         clusters=len(set(_clusters(rows))),
         unscored=dict(sorted(Counter(v.unscored_reason for v in verdicts if v.unscored_reason is not None).items())),
         gate=_gate(gated, draw),
-        full_against_none=_gate([pair for pair in gated if pair[0].outcome == "full" or not pair[0].is_refusal], draw),
+        full_against_none=_gate([pair for pair in gated if _is_full_or_none(pair[0])], draw),
         outcomes=_outcomes(scored),
         head=HeadMetrics.of(
             [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)
@@ -159,6 +161,11 @@ def _truth(row: Labelled, policy: Policy) -> bool | None:
     if policy is Policy.strict and row.is_refusal:
         return None if row.outcome is None else policy.counts(row.outcome)
     return row.is_refusal
+
+
+def _is_full_or_none(row: Labelled) -> bool:
+    """Tell whether a row refuses in full or not at all; in part it does neither, though `strict` counts it as none."""
+    return row.outcome == "full" or (row.outcome != "partial" and not row.is_refusal)
 
 
 def _clusters(rows: Sequence[Labelled]) -> list[str | int]:
@@ -208,8 +215,9 @@ def _end_to_end(pairs: Pairs, draw: _Draw) -> Estimate:
 
 def _gate_curve(pairs: Pairs, draw: _Draw) -> RiskCoverage:
     is_right = np.array([row.is_refusal == verdict.is_refusal for row, verdict in pairs], dtype=np.bool_)
+    called = np.array([verdict.is_refusal for _, verdict in pairs], dtype=np.bool_)
     probability = np.array([_probability(verdict) for _, verdict in pairs], dtype=np.float64)
-    return RiskCoverage.of(is_right, np.maximum(probability, 1 - probability), draw(pairs))
+    return RiskCoverage.of(is_right, np.where(called, probability, 1 - probability), draw(pairs))
 
 
 def _kind_curve(pairs: Pairs, taxonomy: Taxonomy, draw: _Draw) -> RiskCoverage:
