@@ -343,3 +343,22 @@ def test_confusions_stand_most_frequent_first_and_without_the_right_ones() -> No
 def test_an_estimate_is_four_numbers() -> None:
     """Value, both ends, and the rows behind them."""
     assert astuple(Estimate(0.5, 0.4, 0.6, 10)) == (0.5, 0.4, 0.6, 10)
+
+
+def test_the_interval_of_a_calibration_error_knows_that_noise_adds_to_it() -> None:
+    """Of calibrated probabilities it reaches down to 0, and it holds the error wherever it lies."""
+    generator, covers, holds, reaches = np.random.default_rng(5), 0, 0, 0
+    # By bins of a fifteenth, the mean of |p^1.5 - p| for p even between 0 and 1: ∫ p - p^1.5 = 1/2 - 2/5.
+    for _ in range(60):
+        probability = generator.random(200)
+        resamples = Resamples.of(range(200), number=200, generator=generator)
+        for power, true in ((1.0, 0.0), (1.5, 0.1)):
+            truth = generator.random(200) < probability**power
+            error = GateMetrics.of(truth, probability >= 0.5, probability, resamples).calibration_error
+            holds += error.low <= error.value <= error.high
+            covers += error.low <= true <= error.high
+            reaches += power == 1.0 and error.low == 0.0
+    assert holds == 120
+    # Plain percentiles cover 0 never, and .1 in half of the cases.
+    assert covers >= 104
+    assert reaches >= 54

@@ -43,6 +43,7 @@ def test_the_curve_is_that_computed_by_hand() -> None:
     assert found.area.value == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4 + 2 / 5) / 5)
     # ceil(5 × 1), ceil(4.75) and ceil(4.5) are 5 rows, ceil(4) are 4, ceil(2.5) are 3
     assert accuracies(found) == pytest.approx({1.0: 3 / 5, 0.95: 3 / 5, 0.9: 3 / 5, 0.8: 3 / 4, 0.5: 2 / 3})
+    assert [one.accuracy.n for one in found.selected] == [5, 5, 5, 4, 3]
 
 
 def test_rows_of_equal_confidence_count_as_the_mean_of_their_orders() -> None:

@@ -99,12 +99,25 @@ class Resamples:
         """Give several figures as `estimate` does; `statistic` gives (resamples, figures), `n` is one or one each."""
         values = statistic(self.times[None].astype(np.float64))[0]
         rows = [int(self.times.sum()) if n is None else n] * len(values) if n is None or isinstance(n, int) else n
-        intervals = self._intervals(statistic, len(values))
         return tuple(
             # So many rows are of so many clusters at most.
-            Estimate(float(value), *((low, high) if count >= LEAST_CLUSTERS else _NO_INTERVAL), count)
-            for value, (low, high), count in zip(values, intervals, rows, strict=True)
+            Estimate(float(value), *(_interval(figures) if count >= LEAST_CLUSTERS else _NO_INTERVAL), count)
+            for value, figures, count in zip(values, self._drawn(statistic, len(values)).T, rows, strict=True)
         )
+
+    def distance(self, statistic: Statistic, n: int) -> Estimate:
+        """Give a sum of distances, with a percentile interval that knows that chance raises it.
+
+        The distances of a sample are larger than those of all there is, and those of a resample larger again, by as
+        much: the interval is moved down by twice what resamples add on average, not below 0, and holds the figure.
+        """
+        value = float(statistic(self.times[None].astype(np.float64))[0])
+        (figures,) = self._drawn(lambda weights: statistic(weights)[:, None], 1).T
+        low, high = _interval(figures) if n >= LEAST_CLUSTERS else _NO_INTERVAL
+        if math.isnan(low):
+            return Estimate(value, low, high, n)
+        added = 2 * (float(np.nanmean(figures)) - value)
+        return Estimate(value, min(value, max(0.0, low - added)), max(value, high - added), n)
 
     def ratio(self, part: Floats | Flags, whole: Floats | Flags | None = None) -> Estimate:
         """Give Σ part / Σ whole over the rows where whole is not 0, the mean of part without one; both (rows,).
@@ -121,13 +134,13 @@ class Resamples:
             return found
         return replace(found, low=math.nan, high=math.nan)
 
-    def _intervals(self, statistic: Statistic, n_figures: int) -> list[tuple[float, float]]:
-        n_drawn = int(self.draws[0].sum()) if len(self.draws) else 0
-        if n_drawn < LEAST_CLUSTERS:
-            return [_NO_INTERVAL] * n_figures
+    def _drawn(self, statistic: Statistic, n_figures: int) -> Floats:
+        """Return the figures under each draw, (resamples, figures); under none where there are too few clusters."""
+        n_clusters = int(self.draws[0].sum()) if len(self.draws) else 0
+        if n_clusters < LEAST_CLUSTERS:
+            return np.empty((0, n_figures))
         parts = (self.draws[part] for part in slices(len(self.draws), len(self.cluster_of_row)))
-        figures = np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
-        return [_interval(figure) for figure in figures.T]
+        return np.concatenate([statistic(part[:, self.cluster_of_row].astype(np.float64)) for part in parts])
 
 
 def require_draws(resamples: int, seed: int) -> None:

@@ -87,7 +87,10 @@ class RiskCoverage:
 
 
 def _selected(ladder: _Ladder, coverage: float, resamples: Resamples, n: int) -> Selected:
-    return Selected(coverage, resamples.estimate(lambda weights: ladder.climbed(weights).accuracy(coverage), n))
+    n_answered = math.ceil(n * coverage - _ROUNDING)
+    return Selected(
+        coverage, resamples.estimate(lambda weights: ladder.climbed(weights).accuracy(coverage), n_answered)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
