@@ -62,7 +62,7 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         taxonomy: Names the kinds; None for the shipped one.
         texts: One or more JSONL files, or folders of some, that hold the messages, by id, of rows without.
         split: Only rows of this split and those without one; None for all.
-        resamples: Draws of replies behind each interval.
+        resamples: Draws of requests behind each interval.
         seed: Of those draws.
         discuss: How many of the most disputed replies to keep.
         strict: Raise on the first row that cannot be read, instead of counting it.

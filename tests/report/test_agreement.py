@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 HOSTILE = "<script>alert(1)</script> \x1b[31m $x$ | `y`"
 
 
-def row(name: str, *said: tuple[str, str, str], source: str = "here", reply: str = "No.") -> dict[str, Any]:
+def row(
+    name: str, *said: tuple[str, str, str], source: str = "here", request: str = "Why?", reply: str = "No."
+) -> dict[str, Any]:
     """Write a row; of each annotator its name, sort, and verdict with labels."""
     annotations = [
         {"annotator": who, "kind": kind, "verdict": words.split()[0], "labels": words.split()[1:], "sure": 2}
         for who, kind, words in said
     ]
-    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": reply}]
+    messages = [{"role": "user", "content": request}, {"role": "assistant", "content": reply}]
     return {"id": name, "source": source, "messages": messages, "annotations": annotations}
 
 
@@ -73,9 +75,12 @@ def test_a_figure_stands_with_its_interval(mixed: Agreement) -> None:
     """Of the gate: three replies alike, one of them 3 to 1, so (1 + 1/2 + 1 + 1) / 4 = .875: of four, without one."""
     text = agreement_text(mixed)
     assert re.search(r"^Refuses or not +all +4 +0\.875 {2}", text, re.MULTILINE)
-    assert "Nor is there one from fewer than 10 replies" in text
+    assert "Nor is there one from fewer than 10 requests" in text
     said = [("none", "none")] * 9 + [("full", "none")] * 3
-    rows = [row(str(n), ("a", "human", first), ("b", "human", other)) for n, (first, other) in enumerate(said)]
+    rows = [
+        row(str(n), ("a", "human", first), ("b", "human", other), request=f"Why {n}?")
+        for n, (first, other) in enumerate(said)
+    ]
     found = agreement_text(demur.agree(rows, resamples=50))
     assert re.search(r"^Refuses or not +all +12 +0\.750 \(0\.\d{3} to \d\.\d{3}\) ", found, re.MULTILINE)
 

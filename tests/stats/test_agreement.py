@@ -276,3 +276,27 @@ def test_equal_items_are_told_once() -> None:
     answers = Answers.of(range(2), np.array([[0, 1], [1, 1]] * 500 + [[_, _]]))
     assert (len(answers.codes), answers.items, answers.times.tolist()) == (2, 1000, [500, 500])
     assert answers.pattern_of_item.tolist() == [0, 1] * 500 + [MISSING]
+
+
+def test_items_of_a_cluster_are_drawn_together() -> None:
+    """Ten equal answers to each of 60 requests say as much as 60 answers, and not as 600."""
+    each = np.where(np.random.default_rng(4).random((60, 1)) < 0.8, [[0, 0]], [[0, 1]])
+    widths = []
+    for codes, clusters in (
+        (each, None),
+        (each.repeat(10, axis=0), np.repeat(np.arange(60), 10)),
+        (each.repeat(10, axis=0), None),
+    ):
+        found = dict(
+            zip(COEFFICIENTS, agreement(Answers.of(range(2), codes, clusters), number=800, seed=1), strict=True)
+        )
+        widths.append(found["agreement"].estimate.high - found["agreement"].estimate.low)
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
+    assert widths[2] < 0.5 * widths[1]
+
+
+def test_too_few_clusters_give_no_interval() -> None:
+    """However many items they have."""
+    codes = np.array([[0, 0], [0, 1]]).repeat(50, axis=0)
+    answers = Answers.of(range(2), codes, np.arange(100) % 9)
+    assert all(math.isnan(one.estimate.low) for one in agreement(answers, number=20, seed=0))

@@ -43,7 +43,7 @@ def agree(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with heat maps to this file.")] = None,
     overwrite: Replace = False,
-    resamples: Annotated[int, typer.Option(min=1, help="Draws of replies behind each interval.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=1, help="Draws of requests behind each interval.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of those draws.")] = 0,
     discuss: Annotated[int, typer.Option(min=0, help="Show so many of the most disputed replies.")] = 10,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,

@@ -79,15 +79,18 @@ def who_note(found: Agreement) -> str:
 
 def interval_note(found: Agreement) -> str:
     """Say what the intervals hold."""
-    draws = f"Intervals are 95% and resample replies ({with_noun(found.resamples, 'draw')}, seed {found.seed})."
+    of_what = "replies" if found.requests is None else "requests"
+    draws = f"Intervals are 95% and resample {of_what} ({with_noun(found.resamples, 'draw')}, seed {found.seed})."
     equal = (
         " There is none where all answers are equal, or nearly so: what was never met cannot be drawn. Nor is there "
-        f"one from fewer than {LEAST_CLUSTERS} replies, for which it would be too narrow."
+        f"one from fewer than {LEAST_CLUSTERS} {of_what}, for which it would be too narrow."
     )
-    if found.requests is None or found.requests == len(found.items):
+    if found.requests is None:
+        return f"{draws}{equal} Not every text is known: replies to one request may depend on each other."
+    if found.requests == len(found.items):
         return draws + equal
     few = f"{with_noun(found.requests, 'different request')} had {with_noun(len(found.items), 'reply', 'replies')}"
-    return f"{draws}{equal} {few}: as far as replies to one request depend on each other, the intervals are too narrow."
+    return f"{draws}{equal} {few}."
 
 
 def left_out_note(found: Agreement) -> str:

@@ -32,16 +32,18 @@ class Answers:
             has at least one answer; no two are equal.
         times: How many items are answered so, (patterns,).
         pattern_of_item: Which pattern each item has, or `MISSING` where nobody answered, (items,).
+        cluster_of_item: Which cluster each item is of, counted from 0, (items,): those of one depend on each other.
     """
 
     classes: tuple[Hashable, ...]
     codes: Codes
     times: NDArray[np.int64]
     pattern_of_item: NDArray[np.int64]
+    cluster_of_item: NDArray[np.int64]
 
     @classmethod
-    def of(cls, classes: Sequence[Hashable], codes: Codes) -> Self:
-        """Gather equal items; `codes` is (items, annotators)."""
+    def of(cls, classes: Sequence[Hashable], codes: Codes, cluster_of_item: NDArray[np.int64] | None = None) -> Self:
+        """Gather equal items; `codes` is (items, annotators), and without clusters each item stands alone."""
         is_answered = (codes != MISSING).any(axis=1)
         answered = codes[is_answered]
         # Without annotators or answers, numpy has no rows to compare.
@@ -52,7 +54,8 @@ class Answers:
         )
         of_item = np.full(len(codes), MISSING, dtype=np.int64)
         of_item[is_answered] = places.reshape(-1)
-        return cls(tuple(classes), patterns, times.astype(np.int64), of_item)
+        clusters = np.arange(len(codes)) if cluster_of_item is None else cluster_of_item
+        return cls(tuple(classes), patterns, times.astype(np.int64), of_item, clusters)
 
     @property
     def counts(self) -> Floats:
@@ -65,8 +68,12 @@ class Answers:
         return int(self.times.sum())
 
     def resamples(self, number: int, seed: int) -> Resamples:
-        """Draw items with replacement, `number` times: the same answers and seed give the same draws."""
-        return Resamples.of_counts(self.times, number=number, generator=np.random.default_rng(seed))
+        """Draw clusters of items with replacement, `number` times: the same answers and seed give the same draws."""
+        generator, is_answered = np.random.default_rng(seed), self.pattern_of_item != MISSING
+        clusters, patterns = self.cluster_of_item[is_answered], self.pattern_of_item[is_answered]
+        if len(np.unique(clusters)) == len(clusters):
+            return Resamples.of_counts(self.times, number=number, generator=generator)
+        return Resamples.of_sorts(patterns, clusters, number=number, generator=generator)
 
 
 def counted(codes: Codes, n_classes: int) -> Floats:

@@ -85,6 +85,35 @@ class Resamples:
         """
         return cls(np.arange(len(times)), _drawn(times, number, generator), times)
 
+    @classmethod
+    def of_sorts(
+        cls,
+        sorts: NDArray[np.int64],
+        clusters: NDArray[np.int64],
+        *,
+        number: int,
+        generator: np.random.Generator,
+    ) -> Self:
+        """Draw whole clusters, `number` times, of rows that are told by their sort alone; there is one at least.
+
+        Args:
+            sorts: The sort of each row, (rows,): whole numbers from 0 on, each of which some row is of.
+            clusters: What names the cluster of each, (rows,).
+            number: How many draws.
+            generator: Draws.
+        """
+        _, of_row = np.unique(clusters, return_inverse=True)
+        drawn = _drawn(np.ones(int(of_row.max()) + 1, np.int64), number, generator)
+        times = np.bincount(sorts)
+        if drawn.shape[1] < LEAST_CLUSTERS:
+            return cls(np.arange(len(times)), np.empty((0, len(times)), np.int32), times)
+        # Rows of a sort stand beside each other, and are added up.
+        order, starts = np.argsort(sorts, kind="stable"), np.cumsum(times) - times
+        draws = np.empty((number, len(times)), np.int32)
+        for part in slices(number, len(sorts)):
+            draws[part] = np.add.reduceat(drawn[part][:, of_row[order]], starts, axis=1, dtype=np.int32)
+        return cls(np.arange(len(times)), draws, times)
+
     def estimate(self, statistic: Statistic, n: int | None = None) -> Estimate:
         """Give a figure with its percentile interval; `n` is the rows it rests on, where these are not all.
 

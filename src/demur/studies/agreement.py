@@ -47,7 +47,7 @@ class Agreement:
         disputed: The replies of most disagreement, the most disputed first.
         n_disputed: Number of replies on which any two annotators differ.
         consensus: By question, what is said together of each of `items`.
-        resamples: Draws of replies behind each interval.
+        resamples: Draws of requests behind each interval.
         seed: Of those draws.
     """
 

@@ -50,7 +50,7 @@ def agree(
     Args:
         annotated: What they said.
         taxonomy: Names the kinds.
-        resamples: Draws of replies behind each interval.
+        resamples: Draws of requests behind each interval.
         seed: Of those draws: the same rows and seed give the same intervals.
         discuss: How many of the most disputed replies to keep.
 

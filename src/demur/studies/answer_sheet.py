@@ -9,6 +9,7 @@ import numpy as np
 
 from demur.data.label_fields import OUTCOMES
 from demur.stats.answers import MISSING, Answers
+from demur.studies.requests import request_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -33,17 +34,21 @@ class Question(NamedTuple):
         of: The group or kind of `is_group` and `is_kind`; else nothing.
         classes: What can be answered, in order.
         codes: The answers, (items, annotators).
+        requests: Which request each item answers, counted from 0, (items,).
     """
 
     key: str
     of: str
     classes: tuple[Hashable, ...]
     codes: Codes
+    requests: Codes
 
     def answers(self, items: Flags | None = None, annotators: Sequence[int] | None = None) -> Answers:
         """Return the answers of some annotators to some items; of all of them by default."""
-        codes = self.codes if items is None else self.codes[items]
-        return Answers.of(self.classes, codes if annotators is None else codes[:, annotators])
+        wanted = slice(None) if items is None else items
+        codes = self.codes[wanted]
+        asked = codes if annotators is None else codes[:, annotators]
+        return Answers.of(self.classes, asked, self.requests[wanted])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +66,7 @@ class AnswerSheet:
         kind: Places of main kinds, (items, annotators).
         kinds: Places of label sets among `sets`, (items, annotators).
         sets: The label sets that were given.
+        requests: Which request each item answers, counted from 0, (items,); one whose text is not known stands alone.
     """
 
     rows: tuple[Annotated, ...]
@@ -70,6 +76,7 @@ class AnswerSheet:
     kind: Codes
     kinds: Codes
     sets: tuple[frozenset[str], ...]
+    requests: Codes
 
     @classmethod
     def of(cls, rows: tuple[Annotated, ...], annotators: tuple[Annotator, ...], taxonomy: Taxonomy) -> Self:
@@ -85,31 +92,32 @@ class AnswerSheet:
                 if said.labels:
                     kind[at] = places[said.labels[0]]
                     kinds[at] = sets.setdefault(frozenset(said.labels), len(sets))
-        return cls(rows, annotators, taxonomy, outcome, kind, kinds, tuple(sets))
+        return cls(rows, annotators, taxonomy, outcome, kind, kinds, tuple(sets), _requests(rows))
 
     @property
     def gate(self) -> Question:
         """Ask whether a reply refuses, in full or in part."""
         refuses = np.where(self.outcome == NONE, GATE.index("none"), GATE.index("refusal"))
-        return Question("gate", "", GATE, np.where(self.outcome == MISSING, MISSING, refuses))
+        return self._question("gate", GATE, np.where(self.outcome == MISSING, MISSING, refuses))
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """Return the questions that are asked of everything; those about kinds only where somebody named one."""
-        both = (self.gate, Question("outcome", "", OUTCOMES, self.outcome))
+        both = (self.gate, self._question("outcome", OUTCOMES, self.outcome))
         if not self.sets:
             return both
-        group = Question("group", "", self._groups, np.where(self.kind == MISSING, MISSING, self._group_of[self.kind]))
+        of_kind = np.where(self.kind == MISSING, MISSING, self._group_of[self.kind])
+        group = self._question("group", self._groups, of_kind)
         return (
             *both,
             *((group,) if len(self._groups) > 1 else ()),
-            Question("kind", "", self.taxonomy.keys, self.kind),
+            self._question("kind", self.taxonomy.keys, self.kind),
         )
 
     @property
     def label_sets(self) -> Question:
         """Ask for all kinds of a refusal, which may lie near each other."""
-        return Question("kinds", "", self.sets, self.kinds)
+        return self._question("kinds", self.sets, self.kinds)
 
     @property
     def one_against_rest(self) -> tuple[Question, ...]:
@@ -124,7 +132,7 @@ class AnswerSheet:
     def kind_or_none(self) -> Question:
         """Ask for the main kind, where not to refuse is one more answer."""
         classes = (*self.taxonomy.keys, "none")
-        return Question("kind", "", classes, np.where(self.outcome == NONE, len(classes) - 1, self.kind))
+        return self._question("kind", classes, np.where(self.outcome == NONE, len(classes) - 1, self.kind))
 
     @property
     def _groups(self) -> tuple[str, ...]:
@@ -136,7 +144,18 @@ class AnswerSheet:
 
     def _is(self, question: str, of: str, members: Flags) -> Question:
         codes = np.where(self.kind == MISSING, MISSING, members[self.kind])
-        return Question(question, of, ("no", "yes"), np.where(self.outcome == NONE, 0, codes))
+        return self._question(question, ("no", "yes"), np.where(self.outcome == NONE, 0, codes), of=of)
+
+    def _question(self, key: str, classes: Sequence[Hashable], codes: Codes, *, of: str = "") -> Question:
+        return Question(key, of, tuple(classes), codes, self.requests)
+
+
+def _requests(rows: Sequence[Annotated]) -> Codes:
+    named = iter(request_clusters(row.conversation for row in rows if row.conversation is not None))
+    # Requests are named by a text, and replies without one by a number: a pair is neither.
+    names = [("unknown", place) if row.conversation is None else next(named) for place, row in enumerate(rows)]
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return np.array([places[name] for name in names], dtype=np.int64)
 
 
 def _answered(row: Annotated) -> list[Annotation]:
