@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation
 from demur.data.intake import as_conversations
-from demur.data.reading import read_row
+from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
 from demur.data.shapes import detect, named
 from demur.errors import LayoutError, RowError
@@ -141,6 +141,7 @@ class RowReader:
         self.misfit = None
         if self.on_layout is not None:
             self.on_layout(MEMORY, self._layout)
+        warn_of_doubt(self._layout, row, self.fields, set())
         return self._layout
 
     def _text_conversations(self, position: int, text: str) -> tuple[Conversation | BrokenRow, ...]:
