@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -682,10 +683,23 @@ def test_strings_and_conversations_and_rows_may_be_mixed() -> None:
         audit(given, labeler=Scripted(), strict=True)
 
 
+@pytest.mark.parametrize("missing", [None, math.nan, np.float32("nan"), pd.NA, pd.NaT], ids=repr)
+def test_a_missing_reply_in_memory_costs_itself_alone(missing: Any) -> None:
+    """As a null in a file does, alone in a list or in a row, and first or not."""
+    for given in (["No.", missing, "Yes."], [missing, "No.", "Yes."]):
+        found = audit(given, labeler=Scripted())
+        assert (found.refusals, found.composition.scored) == (1, 2)
+        assert found.composition.unscored == {"null_content": 1}
+    found = audit([{"response": one} for one in ("No.", missing)], labeler=Scripted())
+    assert (found.refusals, found.composition.unscored) == (1, {"null_content": 1})
+    column = pd.DataFrame({"response": ["No.", missing, "Yes."]})["response"]
+    assert audit(column, labeler=Scripted()).composition.unscored == {"null_content": 1}
+
+
 @pytest.mark.parametrize(
     "given",
-    [{"prompt": "Q", "response": "No."}, Conversation.of("Q", "No."), b"No.", 3, None, [3], ["No.", None]],
-    ids=["a row", "a conversation", "bytes", "a number", "nothing", "a list of numbers", "a list with None"],
+    [{"prompt": "Q", "response": "No."}, Conversation.of("Q", "No."), b"No.", 3, None, [3], ["No.", 3]],
+    ids=["a row", "a conversation", "bytes", "a number", "nothing", "a list of numbers", "a list with a number"],
 )
 def test_what_is_no_data_is_answered_with_what_would_be(given: Any) -> None:
     """Never judged by its keys or letters."""
