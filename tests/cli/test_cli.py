@@ -114,6 +114,21 @@ def test_classify_and_evaluate_take_a_policy(demur: Demur, labelled_file: Path, 
         assert counts["true_positives"] + counts["false_negatives"] == 24
 
 
+def test_broad_is_asked_of_the_classifier_alone(
+    demur: Demur, labelled_file: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """A keyword list and a judge have no threshold that it could lower."""
+    code, printed, errors = demur("evaluate", labelled_file, "--weights", tiny_weights, "--policy", "broad", "--json")
+    assert (code, json.loads(printed)["policy"]) == (0, "broad"), errors
+    code, _, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--policy", "broad")
+    assert code == 2
+    assert "broad lowers a threshold" in errors
+    words = ("judge", labelled_file, "--model", "m", "--out", tmp_path / "out", "--policy", "broad")
+    code, _, errors = demur(*words)
+    assert code == 2
+    assert "is not one of 'strict', 'standard'" in errors
+
+
 @pytest.mark.parametrize("threshold", ["2", "-0.1"])
 def test_a_threshold_that_is_no_probability_is_refused(
     demur: Demur, source: Path, tmp_path: Path, threshold: str

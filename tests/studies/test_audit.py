@@ -771,10 +771,21 @@ def test_pairs_and_sides_are_counted_under_the_policy() -> None:
     assert (strict.tally.pairs.neither, strict.tally.sides["chosen"].refusals) == (1, 0)
 
 
+def test_a_lower_threshold_is_asked_of_nobody_who_has_none(tmp_path: Path) -> None:
+    """What was decided without one cannot be decided below it: the report would say what is not so."""
+    labeler = Scripted()
+    with pytest.raises(ValueError, match=r"'broad' lowers a threshold, and 'scripted' has none .* 'strict' or 'stand"):
+        audit(["No."], labeler=labeler, out=tmp_path / "out", policy="broad")
+    assert labeler.labelled == 0
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("policy", ["strict", "broad"])
 def test_a_share_under_another_policy_is_not_corrected_and_says_why(rows: Path, tmp_path: Path, policy: str) -> None:
     """The errors were counted on replies known to refuse in full or in part."""
-    found = audit(str(rows), labeler=Measured(), out=tmp_path / "out", policy=policy)
+    labeler = Measured()
+    labeler.policy = Policy(policy)  # type: ignore[attr-defined]  # as classifiers have one
+    found = audit(str(rows), labeler=labeler, out=tmp_path / "out", policy=policy)
     assert found.corrected is None
     assert "do not say which refuse" in str(found.why_not_corrected)
     written = json.loads((tmp_path / "out" / "composition.json").read_text())

@@ -79,8 +79,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
-        policy: What counts as a refusal: `strict`, `standard` or `broad`; None for the labeler's own, if it has one, or
-            else `standard`.
+        policy: What counts as a refusal: `strict`, `standard`, or `broad` where the labeler decides under it; None for
+            the labeler's own, if it has one, or else `standard`.
         dedup: Whether identical conversations are judged once across the whole run, each counting as often as it is
             there, by labelers that judge the text alone (`judges_text_alone`); others judge each one, and so does Ray.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
