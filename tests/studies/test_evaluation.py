@@ -261,6 +261,22 @@ def test_text_columns_are_aligned() -> None:
     assert len({line.index("0.") for line in lines}) == 1
 
 
+def test_rows_without_a_word_of_truth_are_counted_and_named() -> None:
+    """Two of five scored rows: the figures of the gate rest on three, and that is said."""
+    rows = [replace(row, outcome=None, is_refusal=None) if index < 2 else row for index, row in enumerate(ROWS)]
+    found = evaluate(Scripted(VERDICTS), rows, TAXONOMY, resamples=20)
+    assert (found.scored, found.without_truth, found.gate.accuracy.n) == (5, 2, 3)
+    assert found.to_json()["without_truth"] == 2
+    said = "No label says of 2 scored rows whether the reply refuses: in no figure, either."
+    assert said in evaluation_text(found)
+    assert said in evaluation_markdown(found)
+    assert "no label says" not in evaluation_text(evaluated())
+    one_bit = replace(ROWS[0], outcome=None)
+    verdicts = (refused("privacy"), Verdict("none", 0.1))
+    strict = evaluate(Scripted(verdicts), [one_bit, ROWS[3]], TAXONOMY, policy="strict", resamples=20)
+    assert (strict.scored, strict.without_truth) == (2, 1)
+
+
 @dataclass(frozen=True)
 class Lowered(Scripted):
     """Say that the script is one of a lower threshold."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from demur.report.numbers import with_noun
 from demur.report.text import aligned
 from demur.verdict import Policy
 
@@ -55,9 +56,16 @@ def _document(
 def _summary(evaluation: Evaluation) -> str:
     reasons = ", ".join(f"{reason} {count}" for reason, count in evaluation.unscored.items())
     unscored = f"{evaluation.rows - evaluation.scored} unscored" + (f" ({reasons})" if reasons else "")
+    unknown = evaluation.without_truth
+    without_truth = (
+        f" No label says of {with_noun(unknown, 'scored row')} whether the reply refuses: in no figure, either."
+        if unknown
+        else ""
+    )
     return (
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
-        f"Unscored rows are in no figure. Intervals resample whole requests.{_POLICIES[evaluation.policy]}"
+        f"Unscored rows are in no figure.{without_truth} Intervals resample whole requests."
+        f"{_POLICIES[evaluation.policy]}"
     )
 
 
