@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from demur.conversation import Conversation
-from demur.data.rows import BrokenRow
+from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
 
@@ -173,12 +173,19 @@ class _Reading:
     def _items(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
         for row in source.rows(limit=limit, is_row=self._is_row):
             if isinstance(row, BrokenRow):
+                self._warn_of_encoding(row)
                 yield row
                 continue
             try:
                 yield from self._row_replies(row, turns)
             except RowError as error:
                 yield BrokenRow(row.position, error, row.file, row.line)
+
+    def _warn_of_encoding(self, row: BrokenRow) -> None:
+        """Say of a file in another encoding what to do: exactly its rows with letters beyond a to z are lost."""
+        if row.error.reason == NOT_UTF8 and row.file is not None and row.file not in self.told:
+            self.told.add(row.file)
+            _LOG.warning("%s. This and other such rows of the file are unscored", row.error)
 
     def _row_replies(self, row: Row, turns: Turns) -> tuple[Conversation | BrokenRow, ...]:
         layout = self._file_layout(row)
