@@ -517,6 +517,29 @@ def test_classify_takes_a_whole_conversation_for_no_reply(demur: Demur, option: 
     assert "the text has turns of its own" in " ".join(errors.replace("│", " ").split())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"messages": [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "No."}]}',
+        '[{"role": "assistant", "content": "No."}]',
+        '{"prompt": "Hi?", "response": "No."}',
+    ],
+    ids=["messages", "a list", "a pair"],
+)
+def test_classify_takes_a_row_for_no_reply(demur: Demur, text: str) -> None:
+    """Its JSON text would be judged, and the prompt that it holds would count for nothing."""
+    code, printed, errors = demur("classify", "--prompt", "Hi", text)
+    assert (code, printed) == (2, "")
+    assert "turns of its own" in errors
+
+
+@pytest.mark.parametrize("text", ['{"city": "Bamako"}', '{"response": "No."}', "[1, 2]", "4"])
+def test_classify_takes_json_that_is_no_row_for_a_reply(demur: Demur, tiny_weights: Path, text: str) -> None:
+    """Models are asked for JSON, too."""
+    code, _, errors = demur("classify", "--prompt", "Where?", text, "--weights", tiny_weights)
+    assert code == 0, errors
+
+
 def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: Path) -> None:
     """It is unscored, and says why."""
     _, printed, _ = demur("classify", "--prompt", "Hi", "", "--weights", tiny_weights)
