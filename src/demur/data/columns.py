@@ -180,6 +180,16 @@ SHAPES = (
         {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_SIDE},
     ),
     Shape("prompt_response", {"prompt": _PROMPT, "response": _TEXT_RESPONSE}, chats.read_pair, {**_SYSTEM, **_SIDE}),
+    # A model's reply as the API gives it; of other rows that are one message each, nobody knows where a talk ends.
+    Shape(
+        "anthropic",
+        {
+            "content": Column(("content",), chats.is_parts),
+            "role": Column(("role",), chats.is_assistant),
+            "type": Column(("type",), chats.is_kind_message),
+        },
+        chats.read_message,
+    ),
     # A number is a bare reply only where there is no text to be one.
     Shape("reply", {"response": Column(_BARE_RESPONSES, chats.is_textual_but_no_number)}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, chats.is_textual_but_no_number)}, chats.read_text, _SIDE),

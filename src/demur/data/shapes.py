@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from demur.conversation import Conversation, Turn
 from demur.data.column_names import folded, is_named_as_reply, spelling
 from demur.data.columns import REFERENCE, SHAPES, reply_column, rivals
-from demur.data.messages import has_message_keys, is_message
+from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
@@ -159,11 +159,7 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
     spelt = {folded(name): value for name, value in fields.items() if isinstance(name, str)}
     # A column that may hold a whole text holds one turn here, or the name of the conversation that it belongs to.
     if not overrides and has_message_keys(spelt) and (layout is None or _is_told_as_text(layout, spelt)):
-        message = (
-            f"the columns {_listed(fields)} hold one message a row; group them under `messages`, one conversation a "
-            "row, or say that each row is a whole reply, as in --field text=COLUMN"
-        )
-        raise LayoutError(message)
+        raise LayoutError(_one_message_a_row(fields))
     if layout is None:
         raise LayoutError(_misfit(fields, overrides, None))
     if layout.name == "reply":
@@ -263,6 +259,21 @@ def _is_told_as_text(layout: Layout, fields: Mapping[str, object]) -> bool:
         return False
     # A column `text` is a reply's usual name: it is a turn only beside the role of a speaker.
     return "text" in layout.columns or (folded(layout.columns["response"]) == "text" and is_message(fields))
+
+
+def _one_message_a_row(fields: Mapping[str, object]) -> str:
+    text = next(
+        (name for name, value in fields.items() if folded(name) in CONTENT_KEYS and isinstance(value, str)), None
+    )
+    message = (
+        f"the columns {_listed(fields)} hold one message a row; group them under `messages`, one conversation a row"
+    )
+    if text is None:
+        return message
+    return (
+        f"{message}. Only where every row is a reply, and none the user's, give --field text={text} "
+        f"(fields={{'text': {text!r}}})"
+    )
 
 
 def _check_one_reply(layout: Layout, fields: Mapping[str, object]) -> None:
