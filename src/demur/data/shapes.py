@@ -294,8 +294,8 @@ def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
     mark = unread_mark(value) if isinstance(value, str) else None
     if mark is not None:
         message = (
-            f"{column} begins as a transcript with {mark!r}; split it into `messages`, or give --format reply if it is "
-            "a reply"
+            f"{column} begins as a transcript with {mark!r}; split it into `messages`, or give --format reply "
+            "(layout='reply') if it is a reply"
         )
         raise LayoutError(message)
 
@@ -307,7 +307,8 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
     what = "no layout" if name is None else f"not the layout {name!r}"
     return (
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
-        "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN"
+        "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
+        "(fields={'prompt': COLUMN, 'response': COLUMN})"
     )
 
 

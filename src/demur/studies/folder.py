@@ -24,6 +24,8 @@ __all__ = ["AuditFolder"]
 # Other tools write a manifest.json too; one with all of these is an audit's.
 _MANIFEST_KEYS = {"source", "model", "options"}
 
+_ANOTHER = "give another folder with --out (out=…)"
+
 
 @dataclass(frozen=True, slots=True)
 class AuditFolder:
@@ -131,10 +133,12 @@ class AuditFolder:
             return
         taken = [path.name for path in self._files() if path.exists()]
         if taken and not overwrite and not self._holds_only_a_beginning():
-            message = (
-                f"{str(self.path)!r} already holds {', '.join(taken)}; go on with --resume, "
-                "replace it with --overwrite, or give another folder with --out"
+            advice = (
+                "; go on with --resume (resume=True), replace it with --overwrite (overwrite=True)"
+                if self._is_of_an_audit()
+                else ", which no audit wrote; move it away"
             )
+            message = f"{str(self.path)!r} already holds {', '.join(taken)}{advice}, or {_ANOTHER}"
             raise OutputError(message)
         self._clear()
         write_json(self.manifest, manifest)
@@ -143,7 +147,7 @@ class AuditFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); give another with --out"
+            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); {_ANOTHER}"
             raise OutputError(message) from error
 
     @property
@@ -157,8 +161,7 @@ class AuditFolder:
             place = source.resolve()
             if place in results or (place.parent == shards and is_part(place)):
                 message = (
-                    f"{str(source)!r} is to be audited, and lies where results of the audit are written; "
-                    "give another folder with --out"
+                    f"{str(source)!r} is to be audited, and lies where results of the audit are written; {_ANOTHER}"
                 )
                 raise OutputError(message)
 
@@ -189,7 +192,7 @@ class AuditFolder:
         if changed:
             message = (
                 f"{str(self.path)!r} cannot be resumed, something changed: {'; '.join(changed)}. "
-                "Begin anew with --overwrite, or give another folder with --out"
+                f"Begin anew with --overwrite (overwrite=True), or {_ANOTHER}"
             )
             raise OutputError(message)
 
@@ -214,8 +217,8 @@ class AuditFolder:
         try:
             if foreign := self._foreign():
                 message = (
-                    f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite does not "
-                    "replace; move it away, or give another folder with --out"
+                    f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite "
+                    f"(overwrite=True) does not replace; move it away, or {_ANOTHER}"
                 )
                 raise OutputError(message)
             for path in self._files():
@@ -224,7 +227,7 @@ class AuditFolder:
                 else:
                     path.unlink(missing_ok=True)
         except OSError as error:
-            message = f"{error.filename}: cannot be replaced ({error.strerror}); give another folder with --out"
+            message = f"{error.filename}: cannot be replaced ({error.strerror}); {_ANOTHER}"
             raise OutputError(message) from error
 
 
