@@ -1,4 +1,4 @@
-"""The regression pack is sound: hand-written cases that readers and labelers are known to stumble over."""
+"""The regression pack, written by a language model, is sound: cases that readers and labelers stumble over."""
 
 from __future__ import annotations
 

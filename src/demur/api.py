@@ -141,8 +141,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         evidence: Whether the shipped analyzer finds the sentence that carries each refusal, which costs a pass over
             their sentences; another labeler gives what it gives.
         policy: What counts as a refusal: `strict`, refusals in full; `standard`, in full or in part; `broad`, also safe
-            answers in place of what was asked, by a proxy that `demur.verdict.Policy` explains. None for the labeler's
-            own, or else `standard`.
+            answers in place of what was asked, by a proxy that `demur.verdict.Policy` explains, and only of a labeler
+            that decides under it, as the shipped one does. None for the labeler's own, or else `standard`.
         coverage: Stated share of refusals whose set of kinds holds the true one, from 0.5 to 0.999, of the shipped
             analyzer; `auto` for 0.9 where its weights can state one, None for no sets. Another labeler states its own.
         dedup: Whether identical conversations are judged once across the whole run, each counting as often as it is
@@ -164,8 +164,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
         TypeError: What is given as data is neither the name of a source nor several conversations; or the labeler is
             neither one nor the name of one.
-        ValueError: The limit is less than 1; there is no such policy, or the labeler has another; no such coverage can
-            be stated, or it is given with a labeler, which would not know of it.
+        ValueError: The limit is less than 1; there is no such policy, the labeler has another, or `broad` is none for
+            it; no such coverage can be stated, or it is given with a labeler, which would not know of it.
         WeightsError: The shipped analyzer cannot be loaded, or cannot state the coverage.
     """
     from demur.labelers.opening import require_labeler

@@ -69,11 +69,18 @@ class Policy(StrEnum):
         """Return the policy that is given, else the labeler's own, else `standard`.
 
         Raises:
-            ValueError: There is no such policy, or the labeler decides under another.
+            ValueError: There is no such policy, or the labeler decides under another; or it is `broad`, and the labeler
+                does not say that it decides under it: what it decided without a threshold cannot be lowered.
         """
         own = getattr(labeler, "policy", None)
         if given is not None and isinstance(own, Policy) and cls(given) is not own:
             message = f"policy {given!r}, but {labeler.name!r} decides under {own.value!r}; load it with that policy"
+            raise ValueError(message)
+        if given is not None and cls(given) is cls.broad and own is not cls.broad:
+            message = (
+                f"policy 'broad' lowers a threshold, and {labeler.name!r} has none that it says it decides by; give "
+                "'strict' or 'standard', or take a labeler with probabilities, as the shipped one"
+            )
             raise ValueError(message)
         return cls(given) if given is not None else own if isinstance(own, Policy) else cls.standard
 

@@ -170,9 +170,10 @@ def test_what_no_benchmark_wrote_is_not_replaced(demur: Demur, gold: Path, tmp_p
     mine.parent.mkdir()
     mine.write_text("my own", encoding="utf-8")
     words = ("benchmark", gold, "--labelers", "keywords", "--resamples", "5", "--out", mine.parent)
-    code, _, errors = demur(*words, "--overwrite")
-    assert code == 1
-    assert "holds leaderboard.md, which no benchmark wrote and --overwrite does not replace" in errors
+    for flags in ((), ("--overwrite",)):
+        code, _, errors = demur(*words, *flags)
+        assert code == 1
+        assert "holds leaderboard.md, which no benchmark wrote and --overwrite does not replace" in errors
     assert mine.read_text(encoding="utf-8") == "my own"
     mine.rename(mine.with_name("notes.md"))
     assert demur(*words, "--hourly", 1)[0] == 0

@@ -120,6 +120,21 @@ def test_classify_and_evaluate_take_a_policy(demur: Demur, labelled_file: Path, 
         assert counts["true_positives"] + counts["false_negatives"] == 24
 
 
+def test_broad_is_asked_of_the_classifier_alone(
+    demur: Demur, labelled_file: Path, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """A keyword list and a judge have no threshold that it could lower."""
+    code, printed, errors = demur("evaluate", labelled_file, "--weights", tiny_weights, "--policy", "broad", "--json")
+    assert (code, json.loads(printed)["policy"]) == (0, "broad"), errors
+    code, _, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--policy", "broad")
+    assert code == 2
+    assert "broad lowers a threshold" in errors
+    words = ("judge", labelled_file, "--model", "m", "--out", tmp_path / "out", "--policy", "broad")
+    code, _, errors = demur(*words)
+    assert code == 2
+    assert "is not one of 'strict', 'standard'" in errors
+
+
 @pytest.mark.parametrize("threshold", ["2", "-0.1"])
 def test_a_threshold_that_is_no_probability_is_refused(
     demur: Demur, source: Path, tmp_path: Path, threshold: str
@@ -519,6 +534,29 @@ def test_classify_takes_a_whole_conversation_for_no_reply(demur: Demur, option: 
     code, printed, errors = demur("classify", option, "Hi", "<|user|>Draw a lock.<|assistant|>No.")
     assert (code, printed) == (2, "")
     assert "the text has turns of its own" in " ".join(errors.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"messages": [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "No."}]}',
+        '[{"role": "assistant", "content": "No."}]',
+        '{"prompt": "Hi?", "response": "No."}',
+    ],
+    ids=["messages", "a list", "a pair"],
+)
+def test_classify_takes_a_row_for_no_reply(demur: Demur, text: str) -> None:
+    """Its JSON text would be judged, and the prompt that it holds would count for nothing."""
+    code, printed, errors = demur("classify", "--prompt", "Hi", text)
+    assert (code, printed) == (2, "")
+    assert "turns of its own" in errors
+
+
+@pytest.mark.parametrize("text", ['{"city": "Bamako"}', '{"response": "No."}', "[1, 2]", "4"])
+def test_classify_takes_json_that_is_no_row_for_a_reply(demur: Demur, tiny_weights: Path, text: str) -> None:
+    """Models are asked for JSON, too."""
+    code, _, errors = demur("classify", "--prompt", "Where?", text, "--weights", tiny_weights)
+    assert code == 0, errors
 
 
 def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: Path) -> None:

@@ -355,3 +355,18 @@ def test_a_list_of_messages_with_parents_is_no_single_conversation(tmp_path: Pat
     (tmp_path / "a.json").write_text(json.dumps(tree))
     with pytest.raises(LayoutError, match="hold one message a row"):
         list(read_conversations(open_source(str(tmp_path))))
+
+
+def test_a_file_in_another_encoding_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What Excel saves as CSV in Europe: exactly the rows with umlauts are lost, which has to be seen."""
+    (tmp_path / "a.csv").write_bytes("text\nNein.\nÜber nichts.\nJa.\nSchön.\n".encode("cp1252"))
+    (tmp_path / "b.jsonl").write_bytes(b'{"text": "No."}\n{"text": "\xff"}\n')
+    found = read_conversations(open_source(str(tmp_path)))
+    reasons = [one.error.reason for one in found if isinstance(one, BrokenRow)]
+    assert reasons == ["not_utf8", "not_utf8", "not_utf8"]
+    of_table, of_lines = (record.message for record in caplog.records)
+    assert of_table == (
+        f"{tmp_path}/a.csv:3: the row holds bytes that are not UTF-8 (0xdc); save the file as UTF-8, in Excel as "
+        "CSV UTF-8. This and other such rows of the file are unscored"
+    )
+    assert of_lines.startswith(f"{tmp_path}/b.jsonl:2: not UTF-8 (byte 0xff at 10); save as UTF-8.")

@@ -44,6 +44,12 @@ def turns_of(fields: Fields) -> tuple[Turn, ...]:
     return conversation.turns
 
 
+def turns_of_named(fields: Fields, columns: Mapping[str, str]) -> tuple[Turn, ...]:
+    """Read the turns of the only conversation of a row whose columns are named."""
+    (conversation,) = read(fields, detect(fields, columns))
+    return conversation.turns
+
+
 def reason_of(fields: Fields, layout: Layout | None = None) -> str:
     """Read why a row cannot be read."""
     with pytest.raises(RowError, match=r"^a\.jsonl:8: ") as caught:
@@ -230,6 +236,11 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         {"prompt": "Hi?", "answer": 1, "text": "No."},
         "prompt_response: prompt=prompt response=text",
         PAIR,
+    ),
+    "a message as an API answers": (
+        {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "No."}], "usage": {}},
+        "anthropic: content=content role=role type=type",
+        BARE,
     ),
     "number alone": ({"id": "x", "answer": 1}, "reply: response=answer", (Turn("assistant", "1"),)),
     "empty reply": ({"reply": ""}, "reply: response=reply", (Turn("assistant", ""),)),
@@ -500,6 +511,21 @@ class TestNaming:
         with pytest.raises(LayoutError, match=r"id8 \(dict\), id9 \(dict\) and 4,990 more fit no layout") as caught:
             detect(fields)
         assert "id10" not in str(caught.value)
+
+    def test_the_advice_on_one_message_a_row_works(self) -> None:
+        """Where there is a text, it may be named as the reply; of a list of parts, that would fail."""
+        with pytest.raises(
+            LayoutError, match=r"Only where every row is a reply, and none the user's, give --field tex"
+        ):
+            detect({"role": "assistant", "content": "No."})
+        assert turns_of_named({"role": "assistant", "content": "No."}, {"text": "content"}) == BARE
+        with pytest.raises(LayoutError, match=r"group them under `messages`, one conversation a row$"):
+            detect({"role": "user", "content": [{"type": "text", "text": "Hi?"}]})
+
+    def test_a_message_of_the_user_among_answers_of_an_api_is_no_reply(self) -> None:
+        """It breaks its row."""
+        answer: Fields = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "No."}]}
+        assert reason_of({**answer, "role": "user"}, detect(answer)) == "no_assistant_turn"
 
     def test_a_role_beside_a_conversation_is_no_message(self) -> None:
         """The reply is elsewhere."""

@@ -159,6 +159,8 @@ def test_a_damaged_manifest_is_said_to_be_so(copy: Path, taxonomy: Taxonomy, con
     ("changes", "problem"),
     [
         ({"format": 2}, "has format 2; this version reads format 1"),
+        ({"format": 99, "colour": "red"}, "has format 99; this version reads format 1"),
+        ({"format": "x"}, "is damaged: format: Input should be a valid integer"),
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
         ({"thresholds": {"refusal": 1.5}}, "threshold refusal=1.5 is not a probability"),
         ({"thresholds": {"refused": 0.5}}, "'refused' is no threshold"),

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -300,7 +301,9 @@ def test_a_folder_that_holds_an_audit_is_left_alone(rows: Path, tmp_path: Path) 
     """Without a flag nothing is overwritten; with `overwrite`, all of it is."""
     audit(str(rows), labeler=Scripted(), out=tmp_path / "out")
     before = _bytes(tmp_path / "out")
-    with pytest.raises(OutputError, match=r"already holds composition\.json.*--resume.*--overwrite.*--out"):
+    with pytest.raises(
+        OutputError, match=r"already holds comp.*--resume \(resume=T.*--overwrite \(overwrite=T.*--out \(out="
+    ):
         audit(str(rows), labeler=Scripted(), out=tmp_path / "out", limit=3)
     assert _bytes(tmp_path / "out") == before
     assert audit(str(rows), labeler=Scripted(), out=tmp_path / "out", limit=3, overwrite=True).rows == 3
@@ -329,7 +332,7 @@ def test_an_audit_that_failed_before_its_first_chunk_is_not_in_the_way(tmp_path:
 def test_a_manifest_of_something_else_is_left_alone(rows: Path, tmp_path: Path) -> None:
     """A folder of weights has a manifest.json too."""
     (tmp_path / "manifest.json").write_text('{"format": 1}')
-    with pytest.raises(OutputError, match=r"already holds manifest\.json"):
+    with pytest.raises(OutputError, match=r"already holds manifest\.json, which no audit wrote; move it away, or give"):
         audit(str(rows), labeler=Scripted(), out=tmp_path)
     with pytest.raises(OutputError, match="cannot be resumed"):
         audit(str(rows), labeler=Scripted(), out=tmp_path, resume=True)
@@ -563,6 +566,10 @@ def test_overwriting_leaves_alone_what_no_audit_wrote(rows: Path, tmp_path: Path
 def test_a_result_without_a_manifest_is_not_taken_for_an_audits(rows: Path, tmp_path: Path) -> None:
     """Somebody else's report.html, or a broken manifest, is no audit to replace."""
     (tmp_path / "report.html").write_text("mine")
+    # What is advised has to work: with --overwrite, it is refused all the same.
+    with pytest.raises(OutputError, match=r"already holds report\.html, which no audit wrote; move it away") as caught:
+        audit(str(rows), labeler=Scripted(), out=tmp_path)
+    assert "overwrite" not in str(caught.value)
     with pytest.raises(OutputError, match=r"holds report\.html, which no audit wrote"):
         audit(str(rows), labeler=Scripted(), out=tmp_path, overwrite=True)
     (tmp_path / "manifest.json").write_text("{broken")
@@ -621,7 +628,9 @@ def test_what_is_left_after_ctrl_c_is_said_as_it_is(rows: Path, tmp_path: Path) 
     )
     with pytest.raises(OutputError, match="can be read only once"):
         audit((f"No. {number}" for number in range(9)), labeler=Scripted(), out=tmp_path / "once", resume=True)
-    assert notes(str(rows), 0, "begun") == ["Nothing is finished yet; the same call begins anew."]
+    assert notes(str(rows), 0, "begun") == [
+        "What is finished is kept in chunks of 2 replies, and none is full yet; the same call begins anew."
+    ]
     assert audit(str(rows), labeler=Scripted(), out=tmp_path / "begun").rows == 10
 
 
@@ -702,10 +711,23 @@ def test_strings_and_conversations_and_rows_may_be_mixed() -> None:
         audit(given, labeler=Scripted(), strict=True)
 
 
+@pytest.mark.parametrize("missing", [None, math.nan, np.float32("nan"), pd.NA, pd.NaT], ids=repr)
+def test_a_missing_reply_in_memory_costs_itself_alone(missing: Any) -> None:
+    """As a null in a file does, alone in a list or in a row, and first or not."""
+    for given in (["No.", missing, "Yes."], [missing, "No.", "Yes."]):
+        found = audit(given, labeler=Scripted())
+        assert (found.refusals, found.composition.scored) == (1, 2)
+        assert found.composition.unscored == {"null_content": 1}
+    found = audit([{"response": one} for one in ("No.", missing)], labeler=Scripted())
+    assert (found.refusals, found.composition.unscored) == (1, {"null_content": 1})
+    column = pd.DataFrame({"response": ["No.", missing, "Yes."]})["response"]
+    assert audit(column, labeler=Scripted()).composition.unscored == {"null_content": 1}
+
+
 @pytest.mark.parametrize(
     "given",
-    [{"prompt": "Q", "response": "No."}, Conversation.of("Q", "No."), b"No.", 3, None, [3], ["No.", None]],
-    ids=["a row", "a conversation", "bytes", "a number", "nothing", "a list of numbers", "a list with None"],
+    [{"prompt": "Q", "response": "No."}, Conversation.of("Q", "No."), b"No.", 3, None, [3], ["No.", 3]],
+    ids=["a row", "a conversation", "bytes", "a number", "nothing", "a list of numbers", "a list with a number"],
 )
 def test_what_is_no_data_is_answered_with_what_would_be(given: Any) -> None:
     """Never judged by its keys or letters."""
@@ -777,10 +799,21 @@ def test_pairs_and_sides_are_counted_under_the_policy() -> None:
     assert (strict.tally.pairs.neither, strict.tally.sides["chosen"].refusals) == (1, 0)
 
 
+def test_a_lower_threshold_is_asked_of_nobody_who_has_none(tmp_path: Path) -> None:
+    """What was decided without one cannot be decided below it: the report would say what is not so."""
+    labeler = Scripted()
+    with pytest.raises(ValueError, match=r"'broad' lowers a threshold, and 'scripted' has none .* 'strict' or 'stand"):
+        audit(["No."], labeler=labeler, out=tmp_path / "out", policy="broad")
+    assert labeler.labelled == 0
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("policy", ["strict", "broad"])
 def test_a_share_under_another_policy_is_not_corrected_and_says_why(rows: Path, tmp_path: Path, policy: str) -> None:
     """The errors were counted on replies known to refuse in full or in part."""
-    found = audit(str(rows), labeler=Measured(), out=tmp_path / "out", policy=policy)
+    labeler = Measured()
+    labeler.policy = Policy(policy)  # type: ignore[attr-defined]  # as classifiers have one
+    found = audit(str(rows), labeler=labeler, out=tmp_path / "out", policy=policy)
     assert found.corrected is None
     assert "do not say which refuse" in str(found.why_not_corrected)
     written = json.loads((tmp_path / "out" / "composition.json").read_text())

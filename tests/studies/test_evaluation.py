@@ -272,11 +272,35 @@ def test_text_columns_are_aligned() -> None:
     assert len({line.index("0.") for line in lines}) == 1
 
 
+def test_rows_without_a_word_of_truth_are_counted_and_named() -> None:
+    """Two of five scored rows: the figures of the gate rest on three, and that is said."""
+    rows = [replace(row, outcome=None, is_refusal=None) if index < 2 else row for index, row in enumerate(ROWS)]
+    found = evaluate(Scripted(VERDICTS), rows, TAXONOMY, resamples=20)
+    assert (found.scored, found.without_truth, found.gate.accuracy.n) == (5, 2, 3)
+    assert found.to_json()["without_truth"] == 2
+    said = "No label says of 2 scored rows whether the reply refuses: in no figure, either."
+    assert said in evaluation_text(found)
+    assert said in evaluation_markdown(found)
+    assert "no label says" not in evaluation_text(evaluated())
+    one_bit = replace(ROWS[0], outcome=None)
+    verdicts = (refused("privacy"), Verdict("none", 0.1))
+    strict = evaluate(Scripted(verdicts), [one_bit, ROWS[3]], TAXONOMY, policy="strict", resamples=20)
+    assert (strict.scored, strict.without_truth) == (2, 1)
+
+
+@dataclass(frozen=True)
+class Lowered(Scripted):
+    """Say that the script is one of a lower threshold."""
+
+    policy: Policy = Policy.broad
+
+
 @pytest.mark.parametrize(("policy", "right"), [("strict", 5), ("standard", 3), ("broad", 3)])
 def test_truth_and_verdicts_are_counted_under_the_same_policy(policy: str, right: int) -> None:
     """Five scored rows: the partial one, missed, and the partial verdict on an answer, are right under `strict`."""
     # standard: truth + + + - -, verdicts + + - - +, 3 of 5; strict: truth + + - - -, verdicts + + - - -, 5 of 5.
-    evaluation = evaluate(Scripted(VERDICTS), ROWS, TAXONOMY, policy=policy, resamples=20)
+    labeler = Lowered(VERDICTS) if policy == "broad" else Scripted(VERDICTS)
+    evaluation = evaluate(labeler, ROWS, TAXONOMY, policy=policy, resamples=20)
     assert evaluation.gate.accuracy.value == right / 5
     assert evaluation.policy is Policy(policy)
 
@@ -296,7 +320,8 @@ def test_strict_leaves_out_what_is_not_known_and_what_nobody_gives() -> None:
 def test_a_policy_that_is_not_the_usual_one_is_named_in_the_report() -> None:
     """With what it does to the figures; the usual one needs no word. Programs always read it."""
     for policy in Policy:
-        evaluation = evaluate(Scripted(VERDICTS), ROWS, TAXONOMY, policy=policy, resamples=20)
+        labeler = Lowered(VERDICTS) if policy is Policy.broad else Scripted(VERDICTS)
+        evaluation = evaluate(labeler, ROWS, TAXONOMY, policy=policy, resamples=20)
         assert (f"Policy {policy}" in evaluation_text(evaluation)) is (policy is not Policy.standard)
         assert json.loads(json.dumps(evaluation.to_json()))["policy"] == policy.value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -103,7 +104,7 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
     from demur.errors import LayoutError
 
     if prompt is not None or system is not None:
-        if has_role_tokens(text):
+        if has_role_tokens(text) or _is_row_with_turns(text):
             message = "the text has turns of its own; give the reply alone, or leave --prompt and --system out"
             raise typer.BadParameter(message, param_hint="TEXT")
         # As in rows, what is empty is no turn.
@@ -147,6 +148,18 @@ def _json_lines(text: str) -> int:
     except (ValueError, RecursionError):
         return 0
     return len(lines) if is_rows else 0
+
+
+def _is_row_with_turns(text: str) -> bool:
+    """Tell whether a text is a row that says what the reply answers; with other names, JSON is a reply like any."""
+    from demur.data.shapes import detect
+    from demur.errors import LayoutError
+
+    with contextlib.suppress(ValueError, RecursionError, LayoutError):
+        found = json.loads(text)
+        fields = {"messages": found} if isinstance(found, list) else found
+        return isinstance(fields, dict) and detect(fields).name != "reply"
+    return False
 
 
 def as_dict(verdict: Verdict, taxonomy: Taxonomy, sets: CategorySets | None) -> dict[str, Any]:

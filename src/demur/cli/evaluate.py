@@ -119,6 +119,9 @@ def evaluate(
 
     spec, kinds = _spec(labeler), Taxonomy.load(taxonomy)
     require_heeded(context, [spec])
+    if policy is Policy.broad and spec.sort != "demur":
+        message = f"broad lowers a threshold, which {str(spec)!r} does not have; give strict or standard"
+        raise typer.BadParameter(message, param_hint="--policy")
     require_one_form(as_json=as_json, markdown=markdown)
     runtime = Runtime.of(engine, workers, exact=exact)
     asking = Asking(
@@ -152,6 +155,10 @@ class _Watched:
     @property
     def name(self) -> str:
         return self.labeler.name
+
+    @property
+    def policy(self) -> Policy | None:
+        return getattr(self.labeler, "policy", None)
 
     @property
     def category_sets(self) -> CategorySets | None:

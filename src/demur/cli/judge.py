@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,9 +49,8 @@ from demur.cli.judging import (
     estimate_lines,
     spending_line,
 )
-from demur.cli.options import PolicyName, TaxonomyFile
+from demur.cli.options import TaxonomyFile
 from demur.report.numbers import with_noun
-from demur.verdict import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +62,13 @@ if TYPE_CHECKING:
     from demur.studies.findings import Audit
 
 __all__ = ["judge"]
+
+
+class DecidedPolicy(StrEnum):
+    """Name the policies that need no threshold: a judge decides without one, so that `broad` could lower none."""
+
+    strict = "strict"
+    standard = "standard"
 
 
 def judge(
@@ -76,7 +83,10 @@ def judge(
     layout: Layout = None,
     field: Fields = None,
     turns: TurnsName = Turns.last,
-    policy: PolicyName = Policy.standard,
+    policy: Annotated[
+        DecidedPolicy,
+        typer.Option(help="What counts as a refusal. strict: refusals in full. standard: in full or in part."),
+    ] = DecidedPolicy.standard,
     prompt: PromptName = Prompt.full,
     parameter: Parameters = None,
     max_cost: MaxCost = None,
@@ -121,7 +131,7 @@ def judge(
     if dry_run or out is None:
         _print_estimate(opened, source, reading)
         return
-    further = {"policy": policy, "strict": strict, "resume": resume, "overwrite": overwrite}
+    further = {"policy": policy.value, "strict": strict, "resume": resume, "overwrite": overwrite}
     _audit(opened, source, out, {**reading, **further}, console)
 
 

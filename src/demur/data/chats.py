@@ -16,18 +16,22 @@ from demur.errors import RowError
 __all__ = [
     "Spoken",
     "Values",
+    "is_assistant",
     "is_chat",
     "is_hh_text",
+    "is_kind_message",
     "is_lost_chat",
     "is_marked_text",
     "is_number",
     "is_open_chat",
+    "is_parts",
     "is_sharegpt",
     "is_side",
     "is_textual",
     "is_textual_but_no_number",
     "read_alpaca",
     "read_chat",
+    "read_message",
     "read_pair",
     "read_preference",
     "read_reply",
@@ -89,6 +93,21 @@ def is_lost_chat(value: object) -> bool:
     return value is None or value in ([], "") or is_python_messages(value)
 
 
+def is_assistant(value: object) -> bool:
+    """Tell whether the value is the role of a model."""
+    return value == "assistant"
+
+
+def is_kind_message(value: object) -> bool:
+    """Tell whether the value says that the row is a message as an API answers with it."""
+    return value == "message"
+
+
+def is_parts(value: object) -> bool:
+    """Tell whether the value is a list of parts of a content, each with its type."""
+    return isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value)
+
+
 def is_side(value: object) -> bool:
     """Tell whether the value names a side of a preference pair."""
     return value in _SIDES
@@ -97,6 +116,11 @@ def is_side(value: object) -> bool:
 def read_chat(values: Values, where: str) -> list[Spoken]:
     """Read a list of messages, under the system prompt beside it where it has none of its own."""
     return [(_side(values), _under_system(values, read_messages(values["messages"], where), where))]
+
+
+def read_message(values: Values, where: str) -> list[Spoken]:
+    """Read a single message, which is the reply where the assistant said it."""
+    return [(None, read_messages([{"role": values["role"], "content": values["content"]}], where))]
 
 
 def read_pair(values: Values, where: str) -> list[Spoken]:

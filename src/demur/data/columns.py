@@ -10,32 +10,51 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from demur.data import chats
+from demur.data.column_names import folded, is_named_as_reply, may_be_a_reply, spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from demur.data.chats import Spoken, Values
 
-__all__ = ["SHAPES", "Column", "Shape"]
+__all__ = ["REFERENCE", "SHAPES", "Column", "Shape", "reply_column", "rivals"]
 
 _CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "user", "input")
-_OF_MODELS = ("model_output", "model_response", "generation", "generated_text")
+_OF_MODELS = (
+    *(f"model_{noun}" for noun in ("output", "response", "answer", "reply", "completion", "generation")),
+    "generation",
+    *(f"generated_{noun}" for noun in ("text", "response", "answer", "output")),
+)
+# A prediction may be that of a classifier, where another column is the reply.
+_RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "prediction")
 # An answer beside another reply is mostly the reference that the reply is compared with.
-_RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "answer")
+REFERENCE = "answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Say which columns a part goes by, the likeliest first, and what its value looks like."""
+    """Say which columns a part goes by, and what its value looks like.
+
+    Attributes:
+        names: The names, the likeliest first; case and surrounding space do not count.
+        fits: Tells whether a value looks like the part.
+        is_like: Tells whether a name that is not listed will do, where it is the only such one; None where none does.
+        last: Names that are less likely than such a one.
+    """
 
     names: tuple[str, ...]
     fits: Callable[[object], bool]
+    is_like: Callable[[str], bool] | None = None
+    last: tuple[str, ...] = ()
 
     def among(self, columns: Collection[str]) -> Column:
         """Return this with no names but those of columns that there are."""
-        return Column(tuple(name for name in self.names if name in columns), self.fits)
+        listed = {spelling(name, columns) for name in (*self.names, *self.last)}
+        alike = [] if self.is_like is None else [name for name in columns if name not in listed and self.is_like(name)]
+        names = (*self.names, *(alike if len(alike) == 1 else ()), *self.last)
+        return Column(tuple(name for name in names if spelling(name, columns) is not None), self.fits)
 
     def find(self, fields: Mapping[str, object], taken: Collection[str], *, by_value: bool) -> str | None:
         """Return the column of a row that the part goes by, or None.
@@ -45,7 +64,8 @@ class Column:
             taken: Columns that are other parts already.
             by_value: Whether the column's value must look like the part, too.
         """
-        free = [name for name in self.names if name in fields and name not in taken]
+        spelt = (spelling(name, fields) for name in (*self.names, *self.last))
+        free = [name for name in spelt if name is not None and name not in taken]
         fitting = [name for name in free if not by_value or self.fits(fields[name])]
         # A number may be what was said, but a text beside it is likelier: the number may be a score.
         return next((name for name in fitting if not chats.is_number(fields[name])), next(iter(fitting), None))
@@ -121,8 +141,10 @@ _SIDE = {"side": Column(("side",), chats.is_side)}
 _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_textual)}
 _PROMPT = Column(_PROMPTS, chats.is_textual)
 _SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
-_RESPONSE = Column(_RESPONSES, chats.is_textual)
-_TEXT_RESPONSE = Column((*_RESPONSES, "text"), chats.is_textual)
+_RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE,))
+_TEXT_RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE, "text"))
+# Without a prompt beside it, a name that only ends like a reply's says too little.
+_BARE_RESPONSES = (*_RESPONSES, REFERENCE, "text")
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
@@ -152,17 +174,49 @@ SHAPES = (
         "alpaca",
         {
             "instruction": Column(("instruction",), chats.is_textual),
-            "output": Column((*_OF_MODELS, "output", "response"), chats.is_textual),
+            "output": Column((*_OF_MODELS, "output", "response"), chats.is_textual, is_named_as_reply),
         },
         chats.read_alpaca,
         {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_SIDE},
     ),
     Shape("prompt_response", {"prompt": _PROMPT, "response": _TEXT_RESPONSE}, chats.read_pair, {**_SYSTEM, **_SIDE}),
+    # A model's reply as the API gives it; of other rows that are one message each, nobody knows where a talk ends.
+    Shape(
+        "anthropic",
+        {
+            "content": Column(("content",), chats.is_parts),
+            "role": Column(("role",), chats.is_assistant),
+            "type": Column(("type",), chats.is_kind_message),
+        },
+        chats.read_message,
+    ),
     # A number is a bare reply only where there is no text to be one.
-    Shape("reply", {"response": Column(_TEXT_RESPONSE.names, chats.is_textual_but_no_number)}, chats.read_reply, _SIDE),
+    Shape("reply", {"response": Column(_BARE_RESPONSES, chats.is_textual_but_no_number)}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, chats.is_textual_but_no_number)}, chats.read_text, _SIDE),
-    Shape("reply", {"response": _TEXT_RESPONSE}, chats.read_reply, _SIDE),
+    Shape("reply", {"response": Column(_BARE_RESPONSES, chats.is_textual)}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, chats.is_textual)}, chats.read_text, _SIDE),
     # A first row that holds nothing is its own error, and does not hide the layout of those that follow.
     Shape("openai", {"messages": Column(_CHATS, chats.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
 )
+
+
+def reply_column(columns: Mapping[str, str]) -> str | None:
+    """Return the column that is taken for the bare reply, given that of each part; None where there is none."""
+    return next((columns[part] for part in ("response", "output") if part in columns), None)
+
+
+def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Return further columns of a row that may be the reply, in place of the one that is taken for it.
+
+    Beside an `answer`, mostly the reference, that is any other text of several words; else one named as a reply.
+
+    Args:
+        columns: The column of each part.
+        fields: The row.
+    """
+    taken = reply_column(columns)
+    if taken is None:
+        return ()
+    is_reference = folded(taken) == REFERENCE
+    further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
+    return tuple(name for name in further if is_reference or folded(name) in _OF_MODELS or is_named_as_reply(name))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from demur.data.json_text import decode_json
 from demur.data.messages import is_message
 from demur.data.packing import packed_as
-from demur.data.rows import BrokenRow, Record, Row
+from demur.data.rows import NOT_UTF8, BrokenRow, Record, Row
 from demur.data.shapes import detect
 from demur.errors import LayoutError, RowError, SourceError
 
@@ -115,7 +115,8 @@ def _line_value(line: bytes, where: str) -> Mapping[str, object] | RowError:
     try:
         return _fields(decode_json(line.decode()), where)
     except UnicodeDecodeError as error:
-        return RowError(f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start}); save as UTF-8", where=where)
+        message = f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start}); save as UTF-8"
+        return RowError(message, where=where, reason=NOT_UTF8)
     except json.JSONDecodeError as error:
         return RowError(f"not JSON ({error.msg} at column {error.colno}); write one object a line", where=where)
     except (ValueError, RecursionError) as error:

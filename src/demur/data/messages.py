@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from demur.conversation import Role
 
 __all__ = [
+    "CONTENT_KEYS",
     "Message",
     "as_message_list",
     "has_message_keys",
@@ -37,12 +38,12 @@ _ROLES: Mapping[str, Role] = {
 }
 _ROLE_KEYS = ("role", "from")
 _PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?:'[^{{}}]*, )?'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
-_CONTENT_KEYS = ("content", "value", "text")
+CONTENT_KEYS = ("content", "value", "text")
 _CALL_KEYS = ("tool_calls", "function_call")
 # How tables write that there are none.
 _NO_CALLS = frozenset({"", "None", "nan", "NaN"})
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
-_SPOKEN_KEYS = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, *_REASONING_KEYS, "refusal"})
+_SPOKEN_KEYS = frozenset({*CONTENT_KEYS, *_CALL_KEYS, *_REASONING_KEYS, "refusal"})
 _TEXT_KINDS = frozenset({"text", "input_text", "output_text"})
 _TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _REASONING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking"})
@@ -73,7 +74,7 @@ def is_python_messages(value: object) -> bool:
 
 def has_message_keys(fields: Mapping[str, object]) -> bool:
     """Tell whether there is one of `role` and `from`, and one of `content`, `value` and `text`."""
-    return any(key in fields for key in _ROLE_KEYS) and any(key in fields for key in _CONTENT_KEYS)
+    return any(key in fields for key in _ROLE_KEYS) and any(key in fields for key in CONTENT_KEYS)
 
 
 def is_message(item: object) -> bool:
@@ -162,7 +163,7 @@ def _message(item: object, where: str) -> Message:
             f"a message has {', '.join(map(str, item))}, and no content; give {{role, content}} or {{from, value}}"
         )
         raise RowError(message, where=where)
-    content, thoughts = _content(_first(item, _CONTENT_KEYS), where)
+    content, thoughts = _content(_first(item, CONTENT_KEYS), where)
     calls = _calls(item, where)
     # Some providers put a refusal beside an empty content.
     said = [part for part in (content, item.get("refusal"), *calls) if isinstance(part, str) and part]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from demur.conversation import Conversation
-from demur.data.rows import BrokenRow
+from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demur.data.shapes import Layout, Turns
     from demur.data.sources import Source
 
-__all__ = ["read_conversations", "read_row", "until_understood"]
+__all__ = ["read_conversations", "read_row", "until_understood", "warn_of_doubt"]
 
 _LOG = logging.getLogger(__name__)
 # Of a source, and of each of its files, of which so many rows fit no layout, none of the others is expected to.
@@ -99,6 +99,21 @@ def read_row(
     return own.replies(row, turns=turns)
 
 
+def warn_of_doubt(layout: Layout, row: Row, fields: Mapping[str, str], told: set[str]) -> None:
+    """Say, once, where another column than the one that is judged may be the reply and nobody said which one is.
+
+    Args:
+        layout: What the row is read in.
+        row: The first row of a file.
+        fields: Columns by part, as they were given.
+        told: What was said before; what is said now is added.
+    """
+    doubt = None if {"response", "output"} & fields.keys() else layout.doubt(row.fields)
+    if doubt is not None and doubt not in told:
+        told.add(doubt)
+        _LOG.warning("%s: %s", row.where, doubt)
+
+
 def until_understood(
     items: Iterator[Conversation | BrokenRow],
     misfit: Callable[[], LayoutError | None],
@@ -137,6 +152,7 @@ class _Reading:
     file: str | None = field(default=None, init=False)
     layout: Layout | None = field(default=None, init=False)
     misfit: LayoutError | None = field(default=None, init=False)
+    told: set[str] = field(default_factory=set, init=False)
 
     def conversations(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
         items = self._items(source, turns, limit)
@@ -157,12 +173,19 @@ class _Reading:
     def _items(self, source: Source, turns: Turns, limit: int | None) -> Iterator[Conversation | BrokenRow]:
         for row in source.rows(limit=limit, is_row=self._is_row):
             if isinstance(row, BrokenRow):
+                self._warn_of_encoding(row)
                 yield row
                 continue
             try:
                 yield from self._row_replies(row, turns)
             except RowError as error:
                 yield BrokenRow(row.position, error, row.file, row.line)
+
+    def _warn_of_encoding(self, row: BrokenRow) -> None:
+        """Say of a file in another encoding what to do: exactly its rows with letters beyond a to z are lost."""
+        if row.error.reason == NOT_UTF8 and row.file is not None and row.file not in self.told:
+            self.told.add(row.file)
+            _LOG.warning("%s. This and other such rows of the file are unscored", row.error)
 
     def _row_replies(self, row: Row, turns: Turns) -> tuple[Conversation | BrokenRow, ...]:
         layout = self._file_layout(row)
@@ -180,6 +203,7 @@ class _Reading:
         self.file, self.layout = row.file, layout
         if self.on_layout is not None:
             self.on_layout(row.file, layout)
+        warn_of_doubt(layout, row, self.overrides, self.told)
         return layout
 
     def _found(self, fields: Mapping[str, object]) -> Layout:

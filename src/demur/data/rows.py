@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
     from demur.errors import RowError
 
-__all__ = ["BrokenRow", "Part", "Record", "Row"]
+__all__ = ["NOT_UTF8", "BrokenRow", "Part", "Record", "Row"]
+
+NOT_UTF8 = "not_utf8"
+"""The reason of rows in another encoding: of a file in one, exactly those with letters beyond a to z are lost."""
 
 
 @dataclass(frozen=True, slots=True)

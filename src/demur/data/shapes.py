@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
-from demur.data.columns import SHAPES
-from demur.data.messages import has_message_keys, is_message
+from demur.data.column_names import folded, is_named_as_reply, spelling
+from demur.data.columns import REFERENCE, SHAPES, reply_column, rivals
+from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
@@ -85,6 +86,17 @@ class Layout:
             raise RowError(str(error), where=row.where, reason="unknown_layout") from error
         return self if own.is_bare else own
 
+    def doubt(self, fields: Mapping[str, object]) -> str | None:
+        """Say which further columns of a row may be the reply; None where there are none."""
+        others = rivals(self.columns, fields)
+        if not others:
+            return None
+        column = reply_column(self.columns)
+        return (
+            f"{column!r} is judged, and {_listed(list(map(repr, others)))} beside it may be the reply; say which one "
+            f"is, as in --field response={others[0]} (fields={{'response': {others[0]!r}}})"
+        )
+
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
         """Read the conversations of one row as `replies` does, and take nothing else in their place.
 
@@ -140,20 +152,20 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
         overrides: Columns by part, as `--field part=column` gives them.
 
     Raises:
-        LayoutError: No layout fits, the row is a single message, or a transcript of a template that is not read.
+        LayoutError: No layout fits, the row is a single message, or a transcript of a template that is not read; or an
+            `answer`, mostly the reference, stands beside several replies.
     """
     layout = _found(fields, overrides, None)
+    spelt = {folded(name): value for name, value in fields.items() if isinstance(name, str)}
     # A column that may hold a whole text holds one turn here, or the name of the conversation that it belongs to.
-    if not overrides and has_message_keys(fields) and (layout is None or _is_told_as_text(layout, fields)):
-        message = (
-            f"the columns {_listed(fields)} hold one message a row; group them under `messages`, one conversation a "
-            "row, or say that each row is a whole reply, as in --field text=COLUMN"
-        )
-        raise LayoutError(message)
+    if not overrides and has_message_keys(spelt) and (layout is None or _is_told_as_text(layout, spelt)):
+        raise LayoutError(_one_message_a_row(fields))
     if layout is None:
         raise LayoutError(_misfit(fields, overrides, None))
     if layout.name == "reply":
         _check_no_transcript(layout, fields)
+    if not overrides:
+        _check_one_reply(layout, fields)
     return layout
 
 
@@ -215,7 +227,7 @@ def _check_parts(given: Mapping[str, str], name: str | None) -> None:
 
 def _check_given(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> None:
     _check_parts(given, name)
-    absent = [column for column in given.values() if column not in fields]
+    absent = [column for column in given.values() if spelling(column, fields) is None]
     if absent:
         message = f"no column {absent[0]!r}; the columns are {_listed(fields)}"
         raise LayoutError(message)
@@ -246,7 +258,34 @@ def _is_told_as_text(layout: Layout, fields: Mapping[str, object]) -> bool:
     if layout.name != "reply":
         return False
     # A column `text` is a reply's usual name: it is a turn only beside the role of a speaker.
-    return "text" in layout.columns or (layout.columns["response"] == "text" and is_message(fields))
+    return "text" in layout.columns or (folded(layout.columns["response"]) == "text" and is_message(fields))
+
+
+def _one_message_a_row(fields: Mapping[str, object]) -> str:
+    text = next(
+        (name for name, value in fields.items() if folded(name) in CONTENT_KEYS and isinstance(value, str)), None
+    )
+    message = (
+        f"the columns {_listed(fields)} hold one message a row; group them under `messages`, one conversation a row"
+    )
+    if text is None:
+        return message
+    return (
+        f"{message}. Only where every row is a reply, and none the user's, give --field text={text} "
+        f"(fields={{'text': {text!r}}})"
+    )
+
+
+def _check_one_reply(layout: Layout, fields: Mapping[str, object]) -> None:
+    """Refuse to take a reference for the reply only because several replies stand beside it."""
+    taken = reply_column(layout.columns)
+    replies = [column for column in rivals(layout.columns, fields) if is_named_as_reply(column)]
+    if taken is not None and folded(taken) == REFERENCE and len(replies) > 1:
+        message = (
+            f"the columns {_listed(replies)} may each be the reply, and {taken!r} is mostly the reference; say which "
+            f"one is judged, as in --field response={replies[0]} (fields={{'response': {replies[0]!r}}})"
+        )
+        raise LayoutError(message)
 
 
 def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
@@ -255,8 +294,8 @@ def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
     mark = unread_mark(value) if isinstance(value, str) else None
     if mark is not None:
         message = (
-            f"{column} begins as a transcript with {mark!r}; split it into `messages`, or give --format reply if it is "
-            "a reply"
+            f"{column} begins as a transcript with {mark!r}; split it into `messages`, or give --format reply "
+            "(layout='reply') if it is a reply"
         )
         raise LayoutError(message)
 
@@ -268,7 +307,8 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
     what = "no layout" if name is None else f"not the layout {name!r}"
     return (
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
-        "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN"
+        "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
+        "(fields={'prompt': COLUMN, 'response': COLUMN})"
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from demur.data.rows import Record
+from demur.data.rows import NOT_UTF8, Record
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _LOG = logging.getLogger(__name__)
 _LARGEST_CELL = 1 << 24
 # What a line may consist of that holds nothing: programs write empty rows of a sheet as separators alone.
 _NOTHING = " \t\r\n,;"
+_NUL = "a NUL byte"
 # Few enough that rows of some MB each still fit, many enough that the cost of a batch does not show.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
@@ -84,7 +85,8 @@ def _row_value(row: pa.RecordBatch) -> Mapping[str, object] | Exception:
 
 def _or_error(value: Mapping[str, object] | Exception, where: str) -> Mapping[str, object] | RowError:
     if isinstance(value, UnicodeDecodeError):
-        return RowError(f"a text is not UTF-8 ({value.reason}); write strings as UTF-8", where=where)
+        message = f"a text is not UTF-8 ({value.reason}); write strings as UTF-8"
+        return RowError(message, where=where, reason=NOT_UTF8)
     if isinstance(value, Exception):
         message = (
             f"a value cannot be read ({value}); write dates of the years 1 to 9999 in UTC, or leave their column out"
@@ -170,7 +172,7 @@ def _header(reader: Reader, where: str) -> list[str]:
         raise SourceError(message) from error
     damage = _damage(header)
     if damage is not None:
-        message = f"{where}: the header holds {damage}; give UTF-8 text whose first line names the columns"
+        message = f"{where}: the header holds {damage}; the first line names the columns, as UTF-8, in Excel CSV UTF-8"
         raise SourceError(message)
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
@@ -181,8 +183,11 @@ def _header(reader: Reader, where: str) -> list[str]:
 
 def _cell_fields(header: Sequence[str], cells: Sequence[str], where: str) -> Mapping[str, object] | RowError:
     damage = _damage(cells)
-    if damage is not None:
+    if damage == _NUL:
         return RowError(f"the row holds {damage}; save as UTF-8 text", where=where)
+    if damage is not None:
+        message = f"the row holds {damage}; save the file as UTF-8, in Excel as CSV UTF-8"
+        return RowError(message, where=where, reason=NOT_UTF8)
     if len(cells) != len(header):
         message = f"{len(cells)} cells, {len(header)} in the header; quote cells that hold the separator or a newline"
         return RowError(message, where=where)
@@ -192,7 +197,7 @@ def _cell_fields(header: Sequence[str], cells: Sequence[str], where: str) -> Map
 def _damage(cells: Sequence[str]) -> str | None:
     joined = "".join(cells)
     if "\0" in joined:
-        return "a NUL byte"
+        return _NUL
     try:
         joined.encode()
     except UnicodeEncodeError as error:

@@ -35,6 +35,12 @@ _MANIFEST = "manifest.json"
 _FORMAT = 1
 
 
+class _Versioned(BaseModel):
+    """Read the version of a layout, whatever else that has."""
+
+    format: int = _FORMAT
+
+
 class Manifest(BaseModel):
     """Describe trained weights: what they fit, how they decide, how they were made.
 
@@ -110,15 +116,18 @@ class Manifest(BaseModel):
         if not path.is_file():
             message = f"no weights at {str(folder)!r}: {_MANIFEST} is missing; give a folder that `demur train` wrote"
             raise WeightsError(message)
+        content = path.read_bytes()
         try:
-            manifest = cls.model_validate_json(path.read_bytes())
+            # A later layout has fields that this version does not know, and is not damaged by them.
+            version = _Versioned.model_validate_json(content).format
+            manifest = cls.model_validate_json(content) if version == _FORMAT else None
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
             message = f"{path} is damaged: {place or 'the file'}: {first['msg']}; restore it or train again"
             raise WeightsError(message) from error
-        if manifest.format != _FORMAT:
-            message = f"{path} has format {manifest.format}; this version reads format {_FORMAT}"
+        if manifest is None:
+            message = f"{path} has format {version}; this version reads format {_FORMAT}"
             raise WeightsError(message)
         return manifest
 

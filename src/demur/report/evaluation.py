@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import decimal
+from demur.report.numbers import decimal, with_noun
 from demur.report.text import aligned
 from demur.stats.resampling import LEAST_CLUSTERS
 from demur.verdict import Policy
@@ -57,10 +57,16 @@ def _document(
 def _summary(evaluation: Evaluation) -> str:
     reasons = ", ".join(f"{reason} {count}" for reason, count in evaluation.unscored.items())
     unscored = f"{evaluation.rows - evaluation.scored} unscored" + (f" ({reasons})" if reasons else "")
+    unknown = evaluation.without_truth
+    without_truth = (
+        f" No label says of {with_noun(unknown, 'scored row')} whether the reply refuses: in no figure, either."
+        if unknown
+        else ""
+    )
     return (
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
-        f"Unscored rows are in no figure. Intervals resample whole requests; there is none from fewer than "
-        f"{LEAST_CLUSTERS}, nor where most draws give the same figure.{_POLICIES[evaluation.policy]}"
+        f"Unscored rows are in no figure.{without_truth} Intervals resample whole requests; there is none from fewer "
+        f"than {LEAST_CLUSTERS}, nor where most draws give the same figure.{_POLICIES[evaluation.policy]}"
     )
 
 

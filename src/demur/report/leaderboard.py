@@ -57,14 +57,14 @@ def require_board(folder: Path, *, overwrite: bool) -> None:
         OutputError: It may not be written there.
     """
     taken = [folder / name for name in _FILES if (folder / name).exists() or (folder / name).is_symlink()]
-    require_room(taken, overwrite=overwrite)
     if taken and not _is_board(folder):
         names = ", ".join(path.name for path in taken)
         message = (
             f"{str(folder)!r} holds {names}, which no benchmark wrote and --overwrite does not replace; move it away, "
-            "or give another folder with --out"
+            "or give another folder with --out (out=…)"
         )
         raise OutputError(message)
+    require_room(taken, overwrite=overwrite)
 
 
 def _is_board(folder: Path) -> bool:

@@ -43,7 +43,9 @@ _CANNOT_GO_ON = (
     "{name} can be read only once, or its hub tells no revision, so this run cannot be resumed: put the rows in a file "
     "to be able to, or begin anew with --overwrite (overwrite=True)."
 )
-_NOTHING_FINISHED = "Nothing is finished yet; the same call begins anew."
+_NOTHING_FINISHED = (
+    "What is finished is kept in chunks of {chunk:,} replies, and none is full yet; the same call begins anew."
+)
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line
@@ -79,8 +81,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
         turns: Whether the last assistant turn of a row is judged, or `all` of them.
-        policy: What counts as a refusal: `strict`, `standard` or `broad`; None for the labeler's own, if it has one, or
-            else `standard`.
+        policy: What counts as a refusal: `strict`, `standard`, or `broad` where the labeler decides under it; None for
+            the labeler's own, if it has one, or else `standard`.
         dedup: Whether identical conversations are judged once across the whole run, each counting as often as it is
             there, by labelers that judge the text alone (`judges_text_alone`); others judge each one, and so does Ray.
         strict: Raise on the first row that cannot be read, instead of counting it as unscored.
@@ -139,7 +141,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)
-        elif advice := _advice(error, folder, taxonomy):
+        elif advice := _advice(error, folder, taxonomy, chunk_size(labeler)):
             error.add_note(advice)
         raise
     if out is None:
@@ -147,12 +149,13 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     return found
 
 
-def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy) -> str | None:
+def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy, chunk: int) -> str | None:
     """Say what is left of an audit that ended early, and how to go on; None where the error says it itself."""
     if isinstance(error, OutputError):
         return None
     if not folder.shards(taxonomy).numbers():
-        return _NOTHING_FINISHED if isinstance(error, KeyboardInterrupt) and not folder.is_finished else None
+        is_early = isinstance(error, KeyboardInterrupt) and not folder.is_finished
+        return _NOTHING_FINISHED.format(chunk=chunk) if is_early else None
     source = read_object(folder.manifest)["source"] if folder.manifest.is_file() else {}
     if source.get("fingerprint", "") is None:
         return _CANNOT_GO_ON.format(name=repr(source["name"]))

@@ -97,7 +97,9 @@ def judge_on(
             end = _collect(found, run, finished, _silent if on_layout is None else on_layout)
     if end is None or finished != set(range(end.n_blocks)):
         missing = "the end of the source" if end is None else f"{end.n_blocks - len(finished)} shards"
-        message = f"{missing} did not come back from Ray; what did is kept, and --resume asks for the rest"
+        message = (
+            f"{missing} did not come back from Ray; what did is kept, and --resume (resume=True) asks for the rest"
+        )
         raise ClusterError(message)
     tally = Tally.of((), run.taxonomy, threshold=threshold(run.labeler))
     for stored in shards.tallies():

@@ -83,9 +83,14 @@ class Evaluation:
         """Return the number of rows that the labeler judged."""
         return self.rows - sum(self.unscored.values())
 
+    @property
+    def without_truth(self) -> int:
+        """Return the number of scored rows whose labels do not say whether they count as refusals."""
+        return self.scored - self.gate.counts.refusals - self.gate.counts.others
+
     def to_json(self) -> dict[str, Any]:
         """Return everything, ready for `json.dumps`; a figure that is undefined is null."""
-        whole: dict[str, Any] = without_nan(asdict(self))
+        whole: dict[str, Any] = {**without_nan(asdict(self)), "without_truth": self.without_truth}
         for stored, kind in zip(whole["head"]["kinds"], self.head.kinds, strict=True):
             figures = {"precision": kind.precision.share, "recall": kind.recall.share, "f1": kind.f1}
             intervals = {"precision_interval": kind.precision.interval, "recall_interval": kind.recall.interval}

@@ -219,7 +219,7 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
     known = Taxonomy.load() if taxonomy is None else taxonomy
     manifest = read_object(place.manifest)
     if not place.is_finished:
-        message = f"{str(folder)!r} holds an audit that is not finished; go on with it with --resume"
+        message = f"{str(folder)!r} holds an audit that is not finished; go on with it with --resume (resume=True)"
         raise OutputError(message)
     written = read_object(place.composition)
     tally = read_tally(place.tally)

@@ -24,6 +24,8 @@ __all__ = ["AuditFolder"]
 # Other tools write a manifest.json too; one with all of these is an audit's.
 _MANIFEST_KEYS = {"source", "model", "options"}
 
+_ANOTHER = "give another folder with --out (out=…)"
+
 
 @dataclass(frozen=True, slots=True)
 class AuditFolder:
@@ -143,17 +145,19 @@ class AuditFolder:
             return
         taken = [path.name for path in self._files() if path.exists()]
         if taken and not self._holds_only_a_beginning():
-            message = (
-                f"{str(self.path)!r} already holds {', '.join(taken)}; go on with --resume, "
-                "replace it with --overwrite, or give another folder with --out"
+            advice = (
+                "; go on with --resume (resume=True), replace it with --overwrite (overwrite=True)"
+                if self._is_of_an_audit()
+                else ", which no audit wrote; move it away"
             )
+            message = f"{str(self.path)!r} already holds {', '.join(taken)}{advice}, or {_ANOTHER}"
             raise OutputError(message)
 
     def _make(self) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); give another with --out"
+            message = f"{str(self.path)!r} cannot be used as a folder ({error.strerror}); {_ANOTHER}"
             raise OutputError(message) from error
 
     @property
@@ -167,8 +171,7 @@ class AuditFolder:
             place = source.resolve()
             if place in results or (place.parent == shards and is_part(place)):
                 message = (
-                    f"{str(source)!r} is to be audited, and lies where results of the audit are written; "
-                    "give another folder with --out"
+                    f"{str(source)!r} is to be audited, and lies where results of the audit are written; {_ANOTHER}"
                 )
                 raise OutputError(message)
 
@@ -189,7 +192,7 @@ class AuditFolder:
         if manifest["source"]["fingerprint"] is None:
             message = (
                 f"{manifest['source']['name']!r} can be read only once, or its hub tells no revision, so nothing says "
-                "that it is still the same; put it in a file to resume, or begin anew with --overwrite"
+                "that it is still the same; put it in a file to resume, or begin anew with --overwrite (overwrite=True)"
             )
             raise OutputError(message)
         changed = [
@@ -199,7 +202,7 @@ class AuditFolder:
         if changed:
             message = (
                 f"{str(self.path)!r} cannot be resumed, something changed: {'; '.join(changed)}. "
-                "Begin anew with --overwrite, or give another folder with --out"
+                f"Begin anew with --overwrite (overwrite=True), or {_ANOTHER}"
             )
             raise OutputError(message)
 
@@ -224,8 +227,8 @@ class AuditFolder:
         try:
             if foreign := self._foreign():
                 message = (
-                    f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite does not "
-                    "replace; move it away, or give another folder with --out"
+                    f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite "
+                    f"(overwrite=True) does not replace; move it away, or {_ANOTHER}"
                 )
                 raise OutputError(message)
             for path in self._files():
@@ -234,7 +237,7 @@ class AuditFolder:
                 else:
                     path.unlink(missing_ok=True)
         except OSError as error:
-            message = f"{error.filename}: cannot be replaced ({error.strerror}); give another folder with --out"
+            message = f"{error.filename}: cannot be replaced ({error.strerror}); {_ANOTHER}"
             raise OutputError(message) from error
 
 

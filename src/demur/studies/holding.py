@@ -36,7 +36,7 @@ def held(place: Path, lock: Path) -> Iterator[None]:
     except Timeout:
         message = (
             f"{str(place)!r} is being written by another process; wait until that has ended, or give another place "
-            "with --out"
+            "with --out (out=…)"
         )
         raise OutputError(message) from None
     except OSError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation
 from demur.data.intake import as_conversations
-from demur.data.reading import read_row
+from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
 from demur.data.shapes import detect, named
 from demur.errors import LayoutError, RowError
@@ -25,6 +26,8 @@ __all__ = ["MEMORY", "RowReader", "is_frame", "records", "rows_of"]
 MEMORY = "conversations in memory"
 """What reports and messages call data that has no name."""
 
+# The types of `pandas.NA` and `pandas.NaT`, by name: pandas is not imported where nobody else did.
+_MISSING = frozenset({"NAType", "NaTType"})
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
 
 
@@ -87,7 +90,7 @@ class RowReader:
             named(self.name, self.fields)
 
     def read(self, position: int, given: object) -> tuple[Conversation | BrokenRow, ...]:
-        """Read one item; what a row or a reply of it lacks arrives as a `BrokenRow`.
+        """Read one item; what a row or a reply of it lacks arrives as a `BrokenRow`, and so does a missing value.
 
         Raises:
             TypeError: It is neither conversation nor string nor row.
@@ -100,6 +103,8 @@ class RowReader:
                 return self._row_replies(_row(position, given))
             if isinstance(given, str):
                 return self._text_conversations(position, given)
+            if _plain(given) is None:
+                return named("reply").replies(_row(position, {"response": None}), turns=self.turns)
         except RowError as error:
             where = f"{MEMORY}:{position + 1}"
             moved = RowError(error.message, where=where, reason=error.reason)
@@ -141,6 +146,7 @@ class RowReader:
         self.misfit = None
         if self.on_layout is not None:
             self.on_layout(MEMORY, self._layout)
+        warn_of_doubt(self._layout, row, self.fields, set())
         return self._layout
 
     def _text_conversations(self, position: int, text: str) -> tuple[Conversation | BrokenRow, ...]:
@@ -163,9 +169,14 @@ def _plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON has it: frames that were read from Parquet hold arrays where files have lists."""
+    """Return a value as JSON has it: frames that were read from Parquet hold arrays where files have lists.
+
+    What pandas puts for a missing value, nan among it, is None, as in `records`.
+    """
     if hasattr(value, "tolist"):
         value = value.tolist()
+    if type(value).__name__ in _MISSING or (isinstance(value, float) and math.isnan(value)):
+        return None
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return _plain_fields(value) if isinstance(value, Mapping) else value

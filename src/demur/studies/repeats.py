@@ -92,7 +92,7 @@ class Repeats:
         if known < finished:
             message = (
                 f"{self._path}: knows the texts of {known} chunks, and {finished} are finished; "
-                "run the audit anew with --overwrite"
+                "run the audit anew with --overwrite (overwrite=True)"
             )
             raise OutputError(message)
 
@@ -150,7 +150,7 @@ class Repeats:
         except (OSError, sqlite3.Error, ValueError, TypeError) as error:
             message = (
                 f"{self._path}: cannot be used to find repeated texts ({error}); make room, or run the audit anew with "
-                "--overwrite or --no-dedup"
+                "--overwrite (overwrite=True) or --no-dedup (dedup=False)"
             )
             raise OutputError(message) from error
 

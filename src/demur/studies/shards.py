@@ -192,7 +192,7 @@ def read_tally(path: Path) -> Tally:
     try:
         return Tally.from_json(read_object(path))
     except (ValueError, KeyError, TypeError) as error:
-        message = f"{path}: is no tally of an audit ({error!r}); run the audit anew with --overwrite"
+        message = f"{path}: is no tally of an audit ({error!r}); run the audit anew with --overwrite (overwrite=True)"
         raise OutputError(message) from error
 
 

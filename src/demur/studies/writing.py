@@ -41,7 +41,9 @@ def require_room(paths: Iterable[Path], *, overwrite: bool) -> None:
     """
     taken = [] if overwrite else [str(path) for path in paths if path.exists() or path.is_symlink()]
     if taken:
-        message = f"{', '.join(taken)}: there already; replace it with --overwrite, or give another place"
+        message = (
+            f"{', '.join(taken)}: there already; replace it with --overwrite (overwrite=True), or give another place"
+        )
         raise OutputError(message)
 
 

@@ -1,0 +1,68 @@
+"""Know columns by their names: how they are spelt, and which are named as a model's reply."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["folded", "is_named_as_reply", "may_be_a_reply", "spelling"]
+
+_REPLIES = frozenset({"answer", "completion", "generation", "output", "prediction", "reply", "response"})
+# Whose reply is none of the model's that is audited: the reference, people, a side of a pair, somebody who judges it.
+_OF_OTHERS = """
+    actual annotator best chosen correct crowd eval evaluation exact example expected expert final first function gold
+    golden grader ground guard has human ideal incorrect is judge judgement judgment label last long moderation n num
+    original other preferred previous ref reference rejected right safety score sentiment short student target test
+    tool toxicity true truth user worker wrong
+"""
+# What mostly stands beside a question and its answer, and may be sentences.
+_STANDS_BESIDE = """
+    author category choices comment context date description document evidence example explanation hint id instruction
+    language metadata model notes options passage prompt query question rationale reasoning reference request side
+    solution source split subject subjects system tags title topic type url user
+"""
+_OTHERS, _BESIDE = frozenset(_OF_OTHERS.split()), frozenset(_STANDS_BESIDE.split())
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+
+
+def folded(name: str) -> str:
+    """Return a name without case and surrounding space."""
+    return name.strip().casefold()
+
+
+def spelling(name: str, columns: Collection[str]) -> str | None:
+    """Return the column of that name: as it is, or else without regard to case and surrounding space, or None."""
+    if name in columns:
+        return name
+    return _by_folded(frozenset(columns)).get(folded(name))
+
+
+def is_named_as_reply(column: str) -> bool:
+    """Tell whether a column is named as what somebody replied, and not as a reference or a judge: `gpt4_response`."""
+    *others, last = _words(column)
+    return bool(others) and last in _REPLIES and not _OTHERS & {*others}
+
+
+def may_be_a_reply(column: str, value: object) -> bool:
+    """Tell whether a column may be a reply under a name of its own: words, and not what mostly stands beside one."""
+    words = _words(column)
+    is_named_otherwise = words[-1] in _BESIDE or bool(_OTHERS & {*words})
+    return not is_named_otherwise and isinstance(value, str) and len(value.split()) > 1
+
+
+def _words(name: str) -> list[str]:
+    return [word.casefold() for word in _BETWEEN_WORDS.split(_CAMEL.sub("_", name.strip())) if word] or [""]
+
+
+# Rows of a file mostly have the same columns.
+@lru_cache(maxsize=64)
+def _by_folded(columns: frozenset[str]) -> Mapping[str, str]:
+    """Return columns by their folded names; of several that are alike but for case and space, the first sorted."""
+    names = sorted((name for name in columns if isinstance(name, str)), reverse=True)
+    return MappingProxyType({folded(name): name for name in names})

@@ -1,0 +1,120 @@
+"""Columns are found whatever their case, and a model's reply is told from the reference beside it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demur.data.reading import read_conversations
+from demur.data.shapes import detect, named
+from demur.data.sources import open_source
+from demur.errors import LayoutError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NO = "I can't help with that."
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "model_answer",
+        "prediction",
+        "gpt4_response",
+        "llama-3 output",
+        "claude_answer",
+        "modelReply",
+        "generated_answer",
+        "Model_Answer",
+    ],
+)
+def test_what_is_named_as_a_models_is_judged_before_the_answer(column: str) -> None:
+    """The answer is what the reply is compared with."""
+    found = detect({"question": "Where?", "answer": "Bamako", column: NO})
+    assert found.columns == {"prompt": "question", "response": column}
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["correct_answer", "human_response", "expected_output", "judge_response", "is_answer", "answer_id", "explanation"],
+)
+def test_what_is_named_otherwise_is_not(column: str, caplog: pytest.LogCaptureFixture) -> None:
+    """References, people, judges and notes stand beside answers as well, and nothing is said of them."""
+    fields = {"question": "Where?", "answer": "Bamako", column: "It is Bamako."}
+    layout = detect(fields)
+    assert layout.columns == {"prompt": "question", "response": "answer"}
+    assert layout.doubt(fields) is None
+    assert not caplog.records
+
+
+def test_a_reply_of_a_usual_name_comes_before_one_that_only_ends_so() -> None:
+    """And it is said that the other one may be meant."""
+    fields = {"prompt": "Where?", "response": "In Bamako.", "gpt4_response": NO}
+    layout = detect(fields)
+    assert layout.columns["response"] == "response"
+    assert layout.doubt(fields) == (
+        "'response' is judged, and 'gpt4_response' beside it may be the reply; say which one is, as in --field "
+        "response=gpt4_response (fields={'response': 'gpt4_response'})"
+    )
+
+
+def test_one_of_several_replies_has_to_be_named() -> None:
+    """The reference is not judged because two models answered."""
+    fields = {"question": "Where?", "answer": "Bamako", "gpt4_response": NO, "claude_response": "In Bamako."}
+    with pytest.raises(LayoutError, match=r"gpt4_response, claude_response may each be the reply, and 'answer' is mos"):
+        detect(fields)
+    assert detect(fields, {"response": "claude_response"}).columns["response"] == "claude_response"
+
+
+def test_without_a_prompt_a_name_has_to_be_listed() -> None:
+    """What only ends like a reply's name may be anything."""
+    assert detect({"text": NO, "style_output": "plain words"}).columns == {"response": "text"}
+    with pytest.raises(LayoutError, match="fit no layout"):
+        detect({"gpt4_response": NO})
+
+
+@pytest.mark.parametrize(("given", "n_told"), [({}, 1), ({"response": "answer"}, 0), ({"response": "gemini"}, 0)])
+def test_an_answer_beside_other_words_is_judged_with_a_warning(
+    given: dict[str, str], n_told: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The column `gemini` may be the reply; whoever says which one is, is not asked. It is said once for all files."""
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"question,answer,gemini\nWhere?,Bamako,{NO}\nWho?,Ann,{NO}\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        found = list(read_conversations(open_source(str(tmp_path)), fields=given))
+    assert len(found) == 4
+    assert len(caplog.records) == n_told
+    assert all("a.csv:2: 'answer' is judged, and 'gemini' beside it" in record.message for record in caplog.records)
+
+
+class TestSpelling:
+    """Names are matched without regard to case and surrounding space."""
+
+    def test_columns_of_any_case_are_found(self) -> None:
+        """Programs write `Prompt`, and `RESPONSE `."""
+        assert detect({"Prompt": "Hi?", " RESPONSE": "No."}).columns == {"prompt": "Prompt", "response": " RESPONSE"}
+        assert detect({"Messages": [{"role": "assistant", "content": "No."}]}).columns == {"messages": "Messages"}
+
+    def test_what_a_row_may_have_is_found_too(self) -> None:
+        """Here the system prompt."""
+        assert detect({"Prompt": "Hi?", "Response": "No.", "System": "Be terse."}).columns["system"] == "System"
+
+    def test_an_exact_name_comes_first(self) -> None:
+        """Whatever stands before it."""
+        assert detect({"Response": "Yes.", "response": "No."}).columns == {"response": "response"}
+
+    def test_a_column_that_is_given_may_be_spelt_otherwise(self) -> None:
+        """The column that there is, is shown."""
+        assert detect({"Frage": "Hi?", "Bot ": "No."}, {"prompt": "frage", "response": "bot"}).columns == {
+            "prompt": "Frage",
+            "response": "Bot ",
+        }
+        assert named("reply", {"response": "bot"}).bound({"BOT": "No."}).columns == {"response": "BOT"}
+
+    def test_one_message_a_row_is_known_in_any_case(self) -> None:
+        """`Content` would be read as a bare reply."""
+        with pytest.raises(LayoutError, match="one message a row"):
+            detect({"Role": "user", "Content": "Hi?"})
