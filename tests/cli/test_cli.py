@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +61,13 @@ def test_an_audit_writes_verdicts_composition_and_reports(
     assert composition["rows"] == 7
     assert composition["refusals"] == sum(row["verdict"] in ("full", "partial") for row in table)
     assert sum(kind["count"] for kind in composition["categories"].values()) == composition["refusals"]
+
+
+def test_the_package_is_a_command_too() -> None:
+    """`python -m demur` is `demur`."""
+    command = [sys.executable, "-m", "demur", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert said.strip().endswith(version("demur"))
 
 
 def test_a_second_audit_does_not_mix_with_the_first(

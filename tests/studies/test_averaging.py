@@ -265,16 +265,37 @@ def test_whole_layers_and_adapters_are_not_averaged(
         mean(tiny_weights, other(rank=0))
 
 
-def test_whole_layers_have_no_rank_to_keep(
-    mean: Callable[..., Manifest], other: Callable[..., Path], tmp_path: Path
+@pytest.mark.parametrize("rank", [2, 1000])
+def test_whole_layers_become_the_nearest_updates_of_a_rank(
+    mean: Callable[..., Manifest], other: Callable[..., Path], taxonomy: Taxonomy, tmp_path: Path, rank: int
 ) -> None:
-    """They are averaged whole, and no manifest says otherwise."""
+    """Of one training as of several; biases and layer norms are the encoder's, and a high rank keeps all the rest."""
+    whole = other(rank=0, learning_rate=1e-2)
+    manifest = mean(whole, rank=rank)
+    assert manifest.training["rank"] == rank
+    assert not any(name.endswith(".weight") for name in read_tensors(tmp_path / "mean", manifest) if "layer" in name)
+    before = RefusalNetwork(Encoder.find(manifest.encoder).network(), len(taxonomy)).state_dict()
+    trained, found = raw(whole, taxonomy).state_dict(), raw(tmp_path / "mean", taxonomy).state_dict()
+    n_layers = 0
+    for name, tensor in found.items():
+        if name.startswith("encoder.encoder.") and tensor.ndim == 2:
+            update = trained[name] - before[name]
+            u, singular, v = torch.linalg.svd(update)
+            n = min(rank, len(singular))
+            torch.testing.assert_close(
+                tensor - before[name], u[:, :n] @ torch.diag(singular[:n]) @ v[:n], rtol=1e-2, atol=2e-3
+            )
+            n_layers += 1
+        elif name.startswith("encoder."):
+            torch.testing.assert_close(tensor, before[name])
+    assert n_layers > 0
+
+
+def test_whole_layers_stay_whole_where_no_rank_is_asked_for(
+    mean: Callable[..., Manifest], other: Callable[..., Path]
+) -> None:
+    """And no manifest says otherwise."""
     whole = other(rank=0)
-    with pytest.raises(
-        WeightsError, match=r"rank 4 is asked for, and .* whole layers \(rank 0\), .* leave the rank out"
-    ):
-        mean(whole, whole, rank=4)
-    assert not (tmp_path / "mean").exists()
     assert mean(whole, whole).training["rank"] is None
 
 

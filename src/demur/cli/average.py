@@ -15,14 +15,16 @@ __all__ = ["average"]
 def average(
     weights: Annotated[
         list[Path],
-        typer.Argument(help="Weights folders of one encoder, taxonomy, window and held-out rows; two or more."),
+        typer.Argument(
+            help="Weights folders of one encoder, taxonomy, window and held-out rows: several, or one and a rank."
+        ),
     ],
     recipe: Annotated[
         str, typer.Option(help="Recipe (a YAML file, or `shipped`) whose held-out rows calibrate and measure the mean.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for the averaged weights.")],
     rank: Annotated[
-        int | None, typer.Option(min=1, help="Rank to keep of the adapters; the sum of the trainings' by default.")
+        int | None, typer.Option(min=1, help="Rank to keep of what was trained in each layer; all of it by default.")
     ] = None,
     data: DataFolder = None,
     encoder: EncoderName = None,

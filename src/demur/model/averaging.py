@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-__all__ = ["averaged", "is_low_rank", "reduced", "uncalibrated"]
+__all__ = ["averaged", "factored", "is_low_rank", "reduced", "uncalibrated"]
 
 _FITTED = ("gate", "partial", "kinds")
 
@@ -116,4 +116,30 @@ def reduced(tensors: Mapping[str, Tensor], rank: int) -> dict[str, Tensor]:
         root = singular[:rank].sqrt()
         found[name] = (left @ u[:, :rank] * root).to(tensors[name].dtype).contiguous()
         found[down] = (root[:, None] * (v[:rank] @ right.T)).to(tensors[down].dtype).contiguous()
+    return found
+
+
+@torch.no_grad()
+def factored(
+    tensors: Mapping[str, Tensor], untrained: Mapping[str, Tensor], rank: int, *, scale: float
+) -> dict[str, Tensor]:
+    """Return whole layers as low-rank updates s · B A of what they were: the nearest ones (Eckart and Young 1936).
+
+    Biases and layer norms are left as they were, as training adapters leaves them.
+
+    Args:
+        tensors: Trained tensors, by name, of whole layers.
+        untrained: The encoder's, under the same names.
+        rank: The rank, at least 1.
+        scale: The factor s.
+    """
+    found = {name: tensor for name, tensor in tensors.items() if not name.startswith("encoder.")}
+    for name, tensor in tensors.items():
+        layer, _, sort = name.rpartition(".")
+        if sort != "weight" or not name.startswith("encoder.") or tensor.ndim == 1:
+            continue
+        u, singular, v = torch.linalg.svd((tensor.float() - untrained[name].float()) / scale, full_matrices=False)
+        root = singular[:rank].sqrt()
+        found[f"{layer}.up"] = (u[:, :rank] * root).to(tensor.dtype).contiguous()
+        found[f"{layer}.down"] = (root[:, None] * v[:rank]).to(tensor.dtype).contiguous()
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
-from demur.model.averaging import averaged, is_low_rank, reduced, uncalibrated
+from demur.model.averaging import averaged, factored, is_low_rank, reduced, uncalibrated
 from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder
 from demur.studies.finishing import finished, prepare
 from demur.studies.lesson import Lesson
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from demur.model.encoders import Encoder
     from demur.studies.recipe import Recipe
     from demur.taxonomy import Taxonomy
 
@@ -47,21 +48,22 @@ def average(
     one of them met all the same, for it had no clear row of it, neither calibrates nor measures the mean.
 
     Args:
-        folders: Weights folders of one encoder, taxonomy and window, two at least.
+        folders: Weights folders of one encoder, taxonomy and window, two at least; or one, to reduce it to a rank.
         out: The folder for the mean.
         recipe: Whose held-out rows calibrate and measure.
         folders_of_data: Where the recipe's files are looked up, first to last.
         taxonomy: That of the weights.
         encoder: Where the encoder is, if not where the first manifest says; must be the same file.
-        rank: Rank that is kept of the mean's low-rank updates, 1 at least; None for all, the sum of the trainings'.
+        rank: Rank that is kept of what the mean changes in each layer, 1 at least; None for all, which is the sum of
+            the trainings' ranks, or whole layers where these were trained whole.
 
     Raises:
         WeightsError: A folder is damaged, or the weights do not go together or with the recipe; the message says why.
         SourceError: A file of the recipe is missing or cannot be read.
         OutputError: The folder for the mean cannot be made, or holds finished weights.
     """
-    if len(folders) < _FEWEST:
-        message = f"{len(folders)} weights folder to average; give two or more"
+    if len(folders) < (_FEWEST if rank is None else 1):
+        message = f"{len(folders)} weights folder to average; give two or more, or one and the rank to reduce it to"
         raise WeightsError(message)
     manifests = [Manifest.load(folder) for folder in folders]
     for folder, manifest in zip(folders, manifests, strict=True):
@@ -73,15 +75,9 @@ def average(
         require_encoder(found, manifest, folder)
     trainings = [_trained(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True)]
     _require_one_form(folders, trainings)
-    if rank is not None and not is_low_rank(trainings[0]):
-        message = (
-            f"rank {rank} is asked for, and {str(folders[0])!r} holds whole layers (rank 0), which have none to "
-            "keep; leave the rank out"
-        )
-        raise WeightsError(message)
     tensors = averaged(trainings, [manifest.low_rank_scale for manifest in manifests])
     if rank is not None:
-        tensors = reduced(tensors, rank)
+        tensors = _of_rank(tensors, rank, found, manifests[0].low_rank_scale)
     prepare(out)
     met = frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
     lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
@@ -170,6 +166,13 @@ def _require_one_form(folders: Sequence[Path], trainings: Sequence[dict[str, Ten
             "average trainings of one form"
         )
         raise WeightsError(message)
+
+
+def _of_rank(tensors: dict[str, Tensor], rank: int, encoder: Encoder, scale: float) -> dict[str, Tensor]:
+    if is_low_rank(tensors):
+        return reduced(tensors, rank)
+    untrained = {f"encoder.{name}": tensor for name, tensor in encoder.network().named_parameters()}
+    return factored(tensors, untrained, rank, scale=scale)
 
 
 def _record(manifest: Manifest) -> dict[str, Any]:

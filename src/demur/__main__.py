@@ -1,0 +1,6 @@
+"""Let `python -m demur` be the command."""
+
+from demur.cli import main
+
+if __name__ == "__main__":
+    main()
