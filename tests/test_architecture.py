@@ -36,6 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("api", "__init__"),
     ("cli",),
+    ("__main__",),
 )
 
 
