@@ -18,6 +18,7 @@ from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 from demur.studies.mixture import files_of, located
 from demur.studies.training import train_recipe
+from demur.studies.writing import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -154,7 +155,7 @@ class _Bench:
             split = None if dev.split == "all" else dev.split
             rows = read_labelled(located(dev.path, self.folders), self.taxonomy, split=split)
             evaluations[dev.path] = evaluate(labeler, rows, self.taxonomy, resamples=self.resamples).to_json()
-        _write(self._path(cell), {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations})
+        write_json(self._path(cell), {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations})
 
     def labeler(self, cell: Cell, **callbacks: Any) -> Labeler:  # noqa: ANN401  # handed on to training
         """Train a cell, or fit it on the frozen encoder, and return what judges as it was taught."""
@@ -172,7 +173,7 @@ class _Bench:
                 recipe, weights, folders=self.folders, taxonomy=self.taxonomy, encoder=self.encoder, view=view,
                 **callbacks,
             )  # fmt: skip
-            _write(weights / _TRAINED, origin)
+            write_json(weights / _TRAINED, origin)
         return _Seen(Analyzer.load(weights, encoder=self.encoder.name, taxonomy=self.taxonomy), view)
 
     def _is_trained(self, cell: Cell, weights: Path) -> bool:
@@ -240,14 +241,6 @@ class _Seen:
 
     def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
         return self.labeler.label(self.view(conversation) for conversation in conversations)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
 
 
 def _whole(conversation: Conversation) -> Conversation:

@@ -20,7 +20,6 @@ from demur.studies.agreement_figures import Between, Ceiling, Consensus, Figure,
 from demur.studies.answer_sheet import AnswerSheet
 from demur.studies.disputes import confused, disputed
 from demur.studies.examples import BrokenSample
-from demur.studies.requests import request_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +70,7 @@ def agree(
         annotators=sheet.annotators,
         answers=tuple(int(n) for n in (sheet.outcome != MISSING).sum(axis=0)),
         items=tuple(row.id for row in sheet.rows),
-        requests=_requests(annotated),
+        requests=sheet.n_requests,
         unread=dict(sorted(Counter(error.reason for error in annotated.broken).items())),
         broken=tuple(BrokenSample.of(error) for error in annotated.broken[:_N_BROKEN]),
         left_out={} if sheet.sets else dict.fromkeys(("group", "kind", "kinds", "is_group", "is_kind"), _NO_KINDS),
@@ -219,11 +218,3 @@ def _consensus(question: Question, found: DawidSkene | str) -> tuple[Consensus, 
 
 def _with_none(sheet: AnswerSheet) -> tuple[Question, ...]:
     return (sheet.kind_or_none,) if sheet.sets else ()
-
-
-def _requests(annotated: AnnotatedRows) -> int | None:
-    """Count different requests, a reply without one standing alone; None where a text is not known."""
-    talks = [row.conversation for row in annotated.rows]
-    if any(talk is None for talk in talks):
-        return None
-    return len(set(request_clusters(talk for talk in talks if talk is not None)))

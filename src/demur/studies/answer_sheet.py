@@ -95,6 +95,12 @@ class AnswerSheet:
         return cls(rows, annotators, taxonomy, outcome, kind, kinds, tuple(sets), _requests(rows))
 
     @property
+    def n_requests(self) -> int | None:
+        """Return how many different requests there are; None where not every text is known."""
+        is_known = all(row.conversation is not None for row in self.rows)
+        return len(np.unique(self.requests)) if is_known else None
+
+    @property
     def gate(self) -> Question:
         """Ask whether a reply refuses, in full or in part."""
         refuses = np.where(self.outcome == NONE, GATE.index("none"), GATE.index("refusal"))
