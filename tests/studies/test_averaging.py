@@ -19,6 +19,7 @@ from demur.model.network import Logits, RefusalNetwork
 from demur.model.weights import Manifest, Weights, read_tensors, save_weights
 from demur.report.training_plots import training_plot
 from demur.studies.averaging import average
+from demur.studies.holding import held
 from demur.studies.partition import partition, prompt_key
 from demur.studies.recipe import Recipe, Source
 from demur.studies.training import train_recipe
@@ -210,6 +211,31 @@ def test_trainings_of_several_seeds_are_averaged_where_they_hold_out_the_same_ro
     manifest = mean(tiny_weights, second, recipe=replace(recipe, held_out_seed=66))
     assert manifest.held_out_seed == 66
     assert len({manifest.training["rows"]["tuning"] for manifest in [*before, manifest]}) == 1
+
+
+@pytest.mark.parametrize("head_seed", [None, 9])
+def test_trainings_of_several_seeds_begin_with_the_same_heads_where_asked(
+    other: Callable[..., Path], head_seed: int | None
+) -> None:
+    """Steps of next to nothing leave the heads as they began; calibration scales other layers than the first."""
+    given = {"learning_rate": 1e-9, "head_seed": head_seed, "held_out_seed": 66}
+    folders = [other(seed=seed, **given) for seed in (5, 6)]
+    first, second = (read_tensors(folder, Manifest.load(folder)) for folder in folders)
+    for name in ("gate.dense.weight", "kinds.dense.weight"):
+        assert torch.allclose(first[name], second[name], atol=1e-6) == (head_seed is not None)
+
+
+def test_the_folder_of_a_mean_is_one_process_s(
+    mean: Callable[..., Manifest], tiny_weights: Path, tmp_path: Path
+) -> None:
+    """The second is refused and writes nothing; the lock does not outlast the first."""
+    out = tmp_path / "mean"
+    out.mkdir()
+    with held(out, out / ".lock"), pytest.raises(OutputError, match="being written by another process"):
+        mean(tiny_weights, tiny_weights)
+    assert not list(out.iterdir())
+    mean(tiny_weights, tiny_weights)
+    assert not (out / ".lock").exists()
 
 
 def test_prompts_that_one_training_met_do_not_measure_the_mean(

@@ -49,6 +49,8 @@ class TrainingSettings:
         patience: Epochs without a better validation score after which training stops.
         checkpoint_steps: Steps between checkpoints.
         seed: Seed of initial heads, order and dropout.
+        head_seed: Seed of the initial heads, where not `seed`: trainings that are to be averaged begin with the same
+            ones, since what one hidden unit of a head stands for is chance.
         is_bf16: Whether matrix products run in bfloat16 (autocast).
     """
 
@@ -73,6 +75,7 @@ class TrainingSettings:
     patience: _Count = 2
     checkpoint_steps: _Count = 50
     seed: _Natural = 42
+    head_seed: _Natural | None = None
     is_bf16: _Flag = True
 
     def changed(self, **given: Any) -> TrainingSettings:  # noqa: ANN401  # each field has its type

@@ -8,6 +8,7 @@ from demur.errors import WeightsError
 from demur.model.averaging import averaged, factored, is_low_rank, reduced, uncalibrated
 from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder
 from demur.studies.finishing import finished, prepare
+from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def average(
     Raises:
         WeightsError: A folder is damaged, or the weights do not go together or with the recipe; the message says why.
         SourceError: A file of the recipe is missing or cannot be read.
-        OutputError: The folder for the mean cannot be made, or holds finished weights.
+        OutputError: The folder for the mean cannot be made, holds finished weights, or another process writes to it.
     """
     if len(folders) < (_FEWEST if rank is None else 1):
         message = f"{len(folders)} weights folder to average; give two or more, or one and the rank to reduce it to"
@@ -79,22 +80,25 @@ def average(
     if rank is not None:
         tensors = _of_rank(tensors, rank, found, manifests[0].low_rank_scale)
     prepare(out)
-    met = frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
-    lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
-    tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
-    training = {
-        "averaged": [_record(manifest) for manifest in manifests],
-        "recipe": recipe.record,
-        "rank": rank,
-        "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
-        # A training that goes on from the mean must not meet these prompts either.
-        "held_out_seed": recipe.parting_seed,
-        "met_prompts": sorted(met),
-    }
-    return finished(
-        tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=found,
-        low_rank_scale=manifests[0].low_rank_scale, training=training,
-    )  # fmt: skip
+    with held(out, out / ".lock"):
+        # Another process may have finished since.
+        prepare(out)
+        met = frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
+        lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
+        tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
+        training = {
+            "averaged": [_record(manifest) for manifest in manifests],
+            "recipe": recipe.record,
+            "rank": rank,
+            "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
+            # A training that goes on from the mean must not meet these prompts either.
+            "held_out_seed": recipe.parting_seed,
+            "met_prompts": sorted(met),
+        }
+        return finished(
+            tensors, out, lesson=lesson, tuning=tuning, measuring=measuring, taxonomy=taxonomy, encoder=found,
+            low_rank_scale=manifests[0].low_rank_scale, training=training,
+        )  # fmt: skip
 
 
 def _require_alike(first_folder: Path, first: Manifest, folder: Path, manifest: Manifest) -> None:

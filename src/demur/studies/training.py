@@ -181,7 +181,7 @@ def _first(
     encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings, beginning: Beginning | None
 ) -> RefusalNetwork:
     """Build the network as it is before the first step."""
-    torch.manual_seed(settings.seed)
+    torch.manual_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     network = RefusalNetwork(encoder.network(), len(taxonomy))
     if settings.rank:
         add_low_rank(network.encoder, settings.rank, scale=settings.low_rank_scale, dropout=settings.low_rank_dropout)
