@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +20,6 @@ from demur.studies.recipe import Recipe, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from demur.model.settings import TrainingSettings
     from demur.model.training import Step
@@ -50,11 +51,11 @@ def run(
 ) -> Callable[..., tuple[list[Line], list[str]]]:
     """Return what runs a plan in one folder and gives its lines, and the cells that were computed."""
 
-    def runs(plan: Plan = PLAN, recipe: Recipe = base) -> tuple[list[Line], list[str]]:
+    def runs(plan: Plan = PLAN, recipe: Recipe = base, encoder: Path = tiny_encoder) -> tuple[list[Line], list[str]]:
         computed: list[Cell] = []
         lines = ablate(
             plan, recipe, tmp_path / "out", folders=[labelled_file.parent], taxonomy=taxonomy,
-            encoder=Encoder.find(str(tiny_encoder)), resamples=5, on_cell=computed.append,
+            encoder=Encoder.find(str(encoder)), resamples=5, on_cell=computed.append,
         )  # fmt: skip
         return lines, [cell.name for cell in computed]
 
@@ -153,6 +154,19 @@ def test_a_cell_of_another_recipe_is_refused(
     (tmp_path / "out" / "cells" / "frozen-66.json").write_text("{")
     with pytest.raises(OutputError, match=r"frozen-66\.json is damaged"):
         run(plan)
+
+
+def test_a_cell_of_another_tokenizer_is_refused(
+    run: Callable[..., tuple[list[Line], list[str]]], tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """The tensors alone do not say what a text becomes."""
+    plan = replace(PLAN, seeds=(66,), variants=PLAN.variants[1:2])
+    run(plan)
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+    (folder / "tokenizer.json").write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(OutputError, match=r"frozen-66\.json is of another recipe, other data or another encoder"):
+        run(plan, encoder=folder)
 
 
 def test_a_cell_keeps_the_whole_evaluation(run: Callable[..., tuple[list[Line], list[str]]], tmp_path: Path) -> None:

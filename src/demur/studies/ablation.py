@@ -222,7 +222,7 @@ class _Bench:
             "recipe": recipe.sha256,
             "reads": cell.variant.reads,
             "method": cell.variant.method,
-            "encoder": self.encoder.sha256,
+            "encoder": self.encoder.files_sha256,
             "taxonomy": self.taxonomy.fingerprint,
             "sources": [sha256_of(file) for file in files_of(recipe, self.folders)],
         }
