@@ -78,6 +78,22 @@ def test_a_row_for_each_annotator(tmp_path: Path, walk: Crosswalk) -> None:
     assert said(write(tmp_path, rows), walk) == [{"1": PRIVATE, "2": NONE}]
 
 
+@pytest.mark.parametrize("pair", [("user", "assistant"), ("prompt", "response")], ids=" and ".join)
+def test_a_column_that_the_reply_answers_names_no_annotator(
+    tmp_path: Path, walk: Crosswalk, pair: tuple[str, str]
+) -> None:
+    """A `user` beside a prompt is an annotator, and one that is answered is none."""
+    asked, answered = pair
+    who = {} if asked == "user" else {"user": "ada"}
+    path = tmp_path / "talk.jsonl"
+    lines = [json.dumps({asked: f"Q {n}", answered: "A", "label": "Privacy", **who}) for n in range(2)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    rows = read_foreign(str(path), walk, kind="human").rows
+    name = "ada" if who else "label"
+    assert [[one.annotator.name for one in row.annotations] for row in rows] == [[name], [name]]
+    assert [row.conversation and row.conversation.turns[0].content for row in rows] == ["Q 0", "Q 1"]
+
+
 def test_a_list_with_an_entry_for_each_annotator(tmp_path: Path, walk: Crosswalk) -> None:
     """Entries are objects that name the annotator, or lists that do not."""
     entries = [{"user": "ada", "categories": ["Privacy"]}, {"user": "bo", "categories": ["Not a refusal"]}]

@@ -6,6 +6,7 @@ annotator; a column for each annotator; and one column that holds a list, an ent
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from demur.data.sources import open_source
 from demur.errors import LayoutError, RowError, SourceError, TaxonomyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from demur.conversation import Turn
     from demur.crosswalk import Crosswalk
@@ -108,8 +109,18 @@ def find_label_columns(rows: Sequence[Row], crosswalk: Crosswalk, spec: str) -> 
         met = "; ".join(f"{name}: {', '.join(sorted(texts[name])[:3])[:80]}" for name in names)
         message = f"{spec}: no column holds labels of crosswalk {crosswalk.name!r}; the columns are {met}"
         raise SourceError(message)
-    who = next((name for name in _WHO if name in names and name not in labels), None)
+    # A `user` may have annotated a reply, or have been answered by it.
+    aside = {*labels, *_talk_columns(rows, labels)}
+    who = next((name for name in _WHO if name in names and name not in aside), None)
     return LabelColumns(labels, who)
+
+
+def _talk_columns(rows: Sequence[Row], labels: Collection[str]) -> Collection[str]:
+    """Return the columns that the conversation of the first row with one is read from."""
+    for row in rows:
+        with contextlib.suppress(LayoutError):
+            return detect({name: value for name, value in row.fields.items() if name not in labels}).columns.values()
+    return ()
 
 
 def _require_mapped(rows: Sequence[Row], columns: LabelColumns, crosswalk: Crosswalk, spec: str) -> None:
