@@ -103,6 +103,16 @@ def test_a_list_with_an_entry_for_each_annotator(tmp_path: Path, walk: Crosswalk
     assert found == [{"labels_1": PRIVATE, "labels_2": NONE}]
 
 
+def test_numbers_are_labels_whole_or_not(tmp_path: Path) -> None:
+    """A null beside whole numbers makes pandas write all of them as 1.0; nan, like null, is no label."""
+    rows = [{"ada": 1, "bo": 0.0, "cy": 1.0}, {"ada": 0, "bo": 1.0, "cy": float("nan")}]
+    full, none, nothing = ("full", ()), ("none", ()), (None, ())
+    assert said(write(tmp_path, rows), Crosswalk.load("binary", TAXONOMY)) == [
+        {"ada": full, "bo": none, "cy": full},
+        {"ada": none, "bo": full, "cy": nothing},
+    ]
+
+
 def test_what_the_crosswalk_lacks_is_listed_and_stops_the_run(tmp_path: Path, walk: Crosswalk) -> None:
     """All of it, with the column and how often; spelling counts."""
     rows = [{"ada": label} for label in ("Privacy", "Not a refusal", "privacy", "Rudeness", "Rudeness")]

@@ -7,6 +7,7 @@ annotator; a column for each annotator; and one column that holds a list, an ent
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -142,8 +143,9 @@ def _leaves(value: object) -> Iterator[str]:
     if isinstance(value, str):
         if value.strip():
             yield value
-    elif isinstance(value, bool | int):
-        yield str(value)
+    elif isinstance(value, int | float):
+        if not math.isnan(value):
+            yield str(value)
     elif isinstance(value, dict):
         for name, each in value.items():
             if name not in _WHO:
