@@ -48,6 +48,7 @@ APART = {
         "Yes.",
         "{}",
     ),
+    "channel after a header that is cut": ("<|channel|>analysis <|channel|>final<|message|>Yes.", "Yes.", None),
     "channels cut while thinking": ("<|channel|>analysis<|message|>I could say no", "", "I could say no"),
 }
 KEPT = {
@@ -84,6 +85,12 @@ def test_a_long_reply_is_searched_in_passing() -> None:
     text = "a `b` < c ``` d\n" * 130_000
     assert set_reasoning_apart(text) == (text, None)
     assert set_reasoning_apart(f"<think>{text}</think>Yes.")[0] == "Yes."
+
+
+def test_headers_that_a_model_repeats_are_passed_over() -> None:
+    """Two megabytes of them; each would be searched to the end of the reply."""
+    said = "<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>Yes.<|end|>"
+    assert set_reasoning_apart(said + "<|channel|>analysis " * 100_000) == ("Yes.", "hm")
 
 
 def test_joining_nothing_gives_none() -> None:

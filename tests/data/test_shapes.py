@@ -541,6 +541,12 @@ class TestNaming:
 class TestParseText:
     """A plain string is accepted where a conversation is."""
 
+    @pytest.mark.parametrize("end", ["", "\n\n", "</s>", " <|im_end|>\n</s> \n", "<|end|><|eot_id|><|endoftext|>"])
+    def test_a_turn_ends_before_its_marks(self, end: str) -> None:
+        """Those within it are words, though there be a megabyte of them, as of a model that repeats itself."""
+        said = "No." + "\n" * 500_000 + "</s>" * 100_000 + "Yes."
+        assert parse_text(f"<|user|>Hi?{end}<|assistant|> {said}{end}").turns == (PAIR[0], Turn("assistant", said))
+
     def test_role_tokens_make_turns(self) -> None:
         """The field's format has no newlines between turns."""
         conversation = parse_text("<|system|>Be terse.<|user|>Hi?<|assistant|><think>hm</think>No.<|user|>Why?")

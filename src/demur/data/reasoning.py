@@ -24,8 +24,10 @@ _AFTER_WORD = re.compile(r"[^\W\d_],?[ \t]\Z|[\"'\u201c\u2018(]\Z")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 _HARMONY_START = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
+# A header ends before the next mark, and gives nothing back: of a model that repeats its headers, each would otherwise
+# be searched to the end of the text.
 _HARMONY_MESSAGE = re.compile(
-    r"<\|channel\|>\s*(?P<channel>\w+)(?:(?!<\|message\|>).)*<\|message\|>(?P<text>.*?)"
+    r"<\|channel\|>\s*+(?P<channel>\w++)(?:(?!<\|(?:message|channel|start|end)\|>).)*+<\|message\|>(?P<text>.*?)"
     r"(?=<\|(?:channel|start|end|return|call)\|>|\Z)",
     re.DOTALL,
 )

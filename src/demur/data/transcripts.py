@@ -30,7 +30,7 @@ _UNREAD_MARK = re.compile(
     re.DOTALL,
 )
 _BEGINNING = re.compile(r"(?:\s|<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)*")
-_END = re.compile(r"(?:\s|</s>|<\|(?:end|im_end|eot_id|endoftext|end_of_text)\|>)+\Z")
+_END_MARKS = ("</s>", *(f"<|{name}|>" for name in ("end", "im_end", "eot_id", "endoftext", "end_of_text")))
 _HH_ANSWER = re.compile(r"\r?\n\r?\nAssistant:")
 _HH_SPEAKER = re.compile(r"(?:\A\s*|\r?\n\r?\n)(?P<speaker>Human|Assistant):")
 
@@ -73,9 +73,21 @@ def read_marked(text: str, where: str) -> tuple[Message, ...]:
     tokens = list(_TOKEN.finditer(text))
     ends = [*(token.start() for token in tokens[1:]), len(text)]
     return tuple(
-        Message(role_of(token[str(token.lastgroup)], where), _END.sub("", text[token.end() : end]).strip())
+        Message(role_of(token[str(token.lastgroup)], where), _without_end_marks(text[token.end() : end]).strip())
         for token, end in zip(tokens, ends, strict=True)
     )
+
+
+def _without_end_marks(text: str) -> str:
+    """Return a turn without what ends it: a pattern would try each place of a run of spaces within a reply."""
+    end = len(text)
+    while end:
+        is_space = text[end - 1].isspace()
+        length = 1 if is_space else next((len(mark) for mark in _END_MARKS if text.endswith(mark, 0, end)), 0)
+        if not length:
+            break
+        end -= length
+    return text[:end]
 
 
 def _beginning(text: str) -> int:
