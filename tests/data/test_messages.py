@@ -42,6 +42,8 @@ class TestMessages:
             ("Prompter", "user"),
             ("bot", "assistant"),
             ("model", "assistant"),
+            ("bing", "assistant"),
+            ("tool_call", "assistant"),
             ("function", "tool"),
             ("observation", "tool"),
         ],

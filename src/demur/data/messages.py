@@ -33,7 +33,8 @@ __all__ = [
 _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("user", "human", "prompter"), "user"),
-    **dict.fromkeys(("assistant", "gpt", "bot", "model", "ai", "chatgpt", "function_call"), "assistant"),
+    **dict.fromkeys(("assistant", "gpt", "bot", "model", "ai", "chatgpt", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("function_call", "tool_call"), "assistant"),
     **dict.fromkeys(("tool", "function", "observation", "ipython", "tool_response", "function_response"), "tool"),
 }
 _ROLE_KEYS = ("role", "from")
