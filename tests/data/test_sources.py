@@ -311,6 +311,21 @@ class TestPlaces:
         assert f"{tmp_path}/data/link is a link to a folder and is left out" in caplog.text
         assert fields_of(tmp_path / "data" / "link") == ROWS
 
+    @pytest.mark.parametrize("spec", ["data", "data/**/*.jsonl", "data/*"])
+    def test_a_file_that_links_name_again_is_read_once(
+        self, tmp_path: Path, spec: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A hub's cache holds an unchanged file as a link in each snapshot, and patterns follow links to folders."""
+        for folder in ("a", "b"):
+            (tmp_path / "data" / folder).mkdir(parents=True)
+        (tmp_path / "blob").write_bytes(jsonl(ROWS))
+        for link in ("a/train.jsonl", "b/train.jsonl"):
+            (tmp_path / "data" / link).symlink_to(tmp_path / "blob")
+        (tmp_path / "data" / "c").symlink_to(tmp_path / "data" / "a", target_is_directory=True)
+        assert fields_of(tmp_path / spec) == ROWS
+        first, again = (tmp_path / "data" / folder / "train.jsonl" for folder in "ab")
+        assert f"{again} is {first} again, by a link, and is left out" in caplog.text
+
     @pytest.mark.parametrize("manifest", ['{"source": "x"}', "[]", "{", "\xff"], ids=["other", "list", "cut", "latin"])
     def test_a_manifest_of_another_tool_hides_nothing(self, tmp_path: Path, manifest: str) -> None:
         """Only what we write ourselves is known not to be data."""

@@ -106,7 +106,7 @@ class FilePart:
 
 
 def find_files(spec: str) -> list[FilePart]:
-    """Find the file, the supported files below the folder, or those that match the pattern, sorted by path.
+    """Find the file, the supported files below the folder, or those that match the pattern, each once, by path.
 
     Raises:
         SourceError: There is no such thing, or nothing in it that can be read.
@@ -128,8 +128,8 @@ def find_files(spec: str) -> list[FilePart]:
 def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterable[str] = ()) -> list[FilePart]:
     """Find the supported files below a folder; what begins with `.` or `_` is no data, nor are folders with an audit.
 
-    Of a folder that itself holds an audit, the files that no audit wrote are found. A folder that is a link, and a file
-    packed as nothing here unpacks, are left out with a warning.
+    Of a folder that itself holds an audit, the files that no audit wrote are found. A folder that is a link, a file
+    that a link names again and one packed as nothing here unpacks are left out with a warning.
 
     Args:
         folder: Where to look, in all its folders.
@@ -148,7 +148,7 @@ def find_in_folder(folder: Path, *, shown: str | None = None, except_for: Iterab
         raise SourceError(message)
     parts = [
         FilePart.of(path, name=f"{title}/{path.relative_to(folder).as_posix()}".replace("//", "/"), root=folder)
-        for path in paths
+        for path in _each_once(paths)
     ]
     return _filled(parts, title)
 
@@ -240,9 +240,20 @@ def _find_matches(spec: str) -> list[FilePart]:
     if not files | below:
         message = f"no match of {spec!r} is data that can be read, {str(matches[0])!r} for one; give {_SUPPORTED}"
         raise SourceError(message)
-    paths = sorted(files | below)
+    paths = _each_once(sorted(files | below))
     root = Path(os.path.commonpath([path.parent for path in paths]))
     return _filled([FilePart.of(path, root=root) for path in paths], spec)
+
+
+def _each_once(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths without those that lead to a file again, by a link: its rows would count twice."""
+    first: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        status = path.stat()
+        known = first.setdefault((status.st_dev, status.st_ino), path)
+        if known is not path:
+            _LOG.warning("%s is %s again, by a link, and is left out", path, known)
+    return list(first.values())
 
 
 def _filled(parts: Sequence[FilePart], title: str) -> list[FilePart]:
