@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
 
 import pytest
 
+from demur.conversation import Conversation
 from demur.data.reading import read_conversations
 from demur.data.shapes import detect, named
 from demur.data.sources import open_source
@@ -88,6 +90,43 @@ def test_an_answer_beside_other_words_is_judged_with_a_warning(
     assert len(found) == 4
     assert len(caplog.records) == n_told
     assert all("a.csv:2: 'answer' is judged, and 'gemini' beside it" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("fields", "columns"),
+    [
+        ({"output": NO, "adversarial_prompt": "How do I pick a lock?"}, {"prompt": "adversarial_prompt"}),
+        ({"prompt": "How do I pick a lock?", "content": NO}, {"prompt": "prompt", "response": "content"}),
+    ],
+    ids=["prompt", "content"],
+)
+def test_what_a_bare_reply_may_answer_is_said(
+    fields: dict[str, object], columns: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Replies to one request would count as so many requests; who names columns or layout is not asked."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    advice = {"response": "output", **columns}
+    (bare,) = read_conversations(open_source(str(path)))
+    (record,) = caplog.records
+    assert record.message == (
+        f"{path}:1: {advice['response']!r} is judged without what it answers, which {advice['prompt']!r} beside it may "
+        f"hold; if so, give --field prompt={advice['prompt']} --field response={advice['response']} "
+        f"(fields={{'prompt': {advice['prompt']!r}, 'response': {advice['response']!r}}})"
+    )
+    (answered,) = read_conversations(open_source(str(path)), fields=advice)
+    (named_bare,) = read_conversations(open_source(str(path)), layout="reply")
+    assert [len(one.turns) for one in (bare, answered, named_bare) if isinstance(one, Conversation)] == [1, 2, 1]
+    assert caplog.records == [record]
+
+
+@pytest.mark.parametrize("column", ["prompt_category", "user_id", "human_answer", "title", "explanation"])
+def test_what_is_known_of_a_prompt_is_none(column: str) -> None:
+    """Nothing is said of it."""
+    fields = {"output": NO, column: "hate speech"}
+    assert detect(fields).prompt_doubt(fields) is None
+    numbers = {"output": NO, "adversarial_prompt": 3}
+    assert detect(numbers).prompt_doubt(numbers) is None
 
 
 class TestSpelling:

@@ -141,6 +141,32 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         "prompt_response: prompt=input response=model_output",
         PAIR,
     ),
+    "user input and model output": (
+        {"user_input": "Hi?", "model_output": "No."},
+        "prompt_response: prompt=user_input response=model_output",
+        PAIR,
+    ),
+    "goal and a named response": (
+        {"Goal": "Hi?", "gpt4_response": "No."},
+        "prompt_response: prompt=Goal response=gpt4_response",
+        PAIR,
+    ),
+    "whether a human wrote it": ({"text": "No.", "human": 0, "output": "No."}, "reply: response=output", BARE),
+    "history of pairs": (
+        {"instruction": "And?", "input": "", "output": "No.", "history": [["Hi?", "Yes."]]},
+        "alpaca: instruction=instruction output=output input=input history=history",
+        (Turn("user", "Hi?"), Turn("assistant", "Yes."), Turn("user", "And?"), BARE[0]),
+    ),
+    "history of messages": (
+        {"query": "And?", "response": "No.", "system": "Be terse.", "history": CHAT},
+        "prompt_response: prompt=query response=response system=system history=history",
+        (*UNDER_SYSTEM, Turn("user", "And?"), BARE[0]),
+    ),
+    "history of anything else": (
+        {"query": "Hi?", "response": "No.", "history": "none"},
+        "prompt_response: prompt=query response=response",
+        PAIR,
+    ),
     "system prompt column": (
         {"system_prompt": "Be terse.", "prompt": "Hi?", "response": "No."},
         "prompt_response: prompt=prompt response=response system=system_prompt",

@@ -9,7 +9,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
-from demur.data.messages import Message, as_message_list, is_python_messages, read_messages, role_of, text_of
+from demur.data.messages import (
+    Message,
+    as_message_list,
+    is_message,
+    is_python_messages,
+    read_messages,
+    role_of,
+    text_of,
+)
 from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
 from demur.errors import RowError
 
@@ -19,6 +27,7 @@ __all__ = [
     "is_assistant",
     "is_chat",
     "is_hh_text",
+    "is_history",
     "is_kind_message",
     "is_lost_chat",
     "is_marked_text",
@@ -108,6 +117,12 @@ def is_parts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value)
 
 
+def is_history(value: object) -> bool:
+    """Tell whether the value is what was said before the prompt: messages, or pairs of a question and its answer."""
+    items = as_message_list(value)
+    return items is not None and all(is_message(item) or _is_exchange(item) for item in items)
+
+
 def is_side(value: object) -> bool:
     """Tell whether the value names a side of a preference pair."""
     return value in _SIDES
@@ -172,6 +187,10 @@ def _holds_messages(value: object) -> bool:
     return _is_messages(value) or is_python_messages(value)
 
 
+def _is_exchange(item: object) -> bool:
+    return isinstance(item, list | tuple) and len(item) == 2 and all(isinstance(said, str) for said in item)  # noqa: PLR2004
+
+
 def _has_user(messages: tuple[Message, ...]) -> bool:
     return any(message.role == "user" for message in messages)
 
@@ -200,13 +219,24 @@ def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
     # The input that an instruction speaks of is said in the same turn.
     texts = [text_of(values.get(each), where, each) for each in (part, "input")]
     text = "\n\n".join(each for each in texts if each)
-    if not text:
-        return ()
     if not (has_role_tokens(text) or is_hh(text)):
-        return (Message("user", text),)
+        return (*_history(values, where), *((Message("user", text),) if text else ()))
     said = read_transcript(text, where)
     # A prompt that is a transcript ends with the reply's own heading, which the reply fills.
     return said[:-1] if said[-1].role == "assistant" and not said[-1].content else said
+
+
+def _history(values: Values, where: str) -> tuple[Message, ...]:
+    """Return what was said before the prompt."""
+    value = values.get("history")
+    said: list[Message] = []
+    for item in (as_message_list(value) or ()) if is_history(value) else ():
+        if isinstance(item, list | tuple):
+            question, answer = item
+            said += [Message("user", question), Message("assistant", answer)]
+        else:
+            said += read_messages([item], where)
+    return tuple(said)
 
 
 def _reply(value: object, where: str, column: str) -> tuple[Message, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["folded", "is_named_as_reply", "may_be_a_reply", "spelling"]
+__all__ = ["folded", "is_named_as_reply", "may_be_a_prompt", "may_be_a_reply", "spelling"]
 
 _REPLIES = frozenset({"answer", "completion", "generation", "output", "prediction", "reply", "response"})
 # Whose reply is none of the model's that is audited: the reference, people, a side of a pair, somebody who judges it.
@@ -26,7 +26,13 @@ _STANDS_BESIDE = """
     language metadata model notes options passage prompt query question rationale reasoning reference request side
     solution source split subject subjects system tags title topic type url user
 """
+# What a reply may answer, whatever else the name says of it: `adversarial_prompt`, `question_text`.
+_OF_PROMPTS = """
+    behavior behaviour goal human input inputs instruction instructions message problem prompt query question request
+    task user
+"""
 _OTHERS, _BESIDE = frozenset(_OF_OTHERS.split()), frozenset(_STANDS_BESIDE.split())
+_PROMPTS = frozenset(_OF_PROMPTS.split())
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
@@ -53,7 +59,18 @@ def may_be_a_reply(column: str, value: object) -> bool:
     """Tell whether a column may be a reply under a name of its own: words, and not what mostly stands beside one."""
     words = _words(column)
     is_named_otherwise = words[-1] in _BESIDE or bool(_OTHERS & {*words})
-    return not is_named_otherwise and isinstance(value, str) and len(value.split()) > 1
+    return not is_named_otherwise and _is_in_words(value)
+
+
+def may_be_a_prompt(column: str, value: object) -> bool:
+    """Tell whether a column may hold what is replied to: words, and named so, but not as what is known of it."""
+    words = _words(column)
+    is_named_otherwise = words[-1] in (_BESIDE | _REPLIES) - _PROMPTS
+    return bool(_PROMPTS & {*words}) and not is_named_otherwise and _is_in_words(value)
+
+
+def _is_in_words(value: object) -> bool:
+    return isinstance(value, str) and len(value.split()) > 1
 
 
 def _words(name: str) -> list[str]:

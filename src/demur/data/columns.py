@@ -22,6 +22,8 @@ __all__ = ["REFERENCE", "SHAPES", "Column", "Shape", "reply_column", "rivals"]
 _CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "user", "input")
+# Names that say less: a number under them is a label, as of whether a human wrote it.
+_FURTHER_PROMPTS = ("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs")
 _OF_MODELS = (
     *(f"model_{noun}" for noun in ("output", "response", "answer", "reply", "completion", "generation")),
     "generation",
@@ -139,6 +141,7 @@ class Shape:
 
 _SIDE = {"side": Column(("side",), chats.is_side)}
 _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_textual)}
+_HISTORY = {"history": Column(("history",), chats.is_history)}
 _PROMPT = Column(_PROMPTS, chats.is_textual)
 _SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
 _RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE,))
@@ -177,9 +180,20 @@ SHAPES = (
             "output": Column((*_OF_MODELS, "output", "response"), chats.is_textual, is_named_as_reply),
         },
         chats.read_alpaca,
-        {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_SIDE},
+        {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_HISTORY, **_SIDE},
     ),
-    Shape("prompt_response", {"prompt": _PROMPT, "response": _TEXT_RESPONSE}, chats.read_pair, {**_SYSTEM, **_SIDE}),
+    Shape(
+        "prompt_response",
+        {"prompt": _PROMPT, "response": _TEXT_RESPONSE},
+        chats.read_pair,
+        {**_SYSTEM, **_HISTORY, **_SIDE},
+    ),
+    Shape(
+        "prompt_response",
+        {"prompt": Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number), "response": _RESPONSE},
+        chats.read_pair,
+        {**_SYSTEM, **_HISTORY, **_SIDE},
+    ),
     # A model's reply as the API gives it; of other rows that are one message each, nobody knows where a talk ends.
     Shape(
         "anthropic",

@@ -99,19 +99,24 @@ def read_row(
     return own.replies(row, turns=turns)
 
 
-def warn_of_doubt(layout: Layout, row: Row, fields: Mapping[str, str], told: set[str]) -> None:
-    """Say, once, where another column than the one that is judged may be the reply and nobody said which one is.
+def warn_of_doubt(layout: Layout, row: Row, fields: Mapping[str, str], told: set[str], *, is_named: bool) -> None:
+    """Say, once, where another column may be the reply, or what a bare one answers, and nobody said which one is.
 
     Args:
         layout: What the row is read in.
         row: The first row of a file.
         fields: Columns by part, as they were given.
         told: What was said before; what is said now is added.
+        is_named: Whether the layout was named: a bare reply is meant to be one.
     """
-    doubt = None if {"response", "output"} & fields.keys() else layout.doubt(row.fields)
-    if doubt is not None and doubt not in told:
-        told.add(doubt)
-        _LOG.warning("%s: %s", row.where, doubt)
+    doubts = [
+        None if {"response", "output"} & fields.keys() else layout.doubt(row.fields),
+        None if is_named or {"prompt", "text"} & fields.keys() else layout.prompt_doubt(row.fields),
+    ]
+    for doubt in doubts:
+        if doubt is not None and doubt not in told:
+            told.add(doubt)
+            _LOG.warning("%s: %s", row.where, doubt)
 
 
 def until_understood(
@@ -203,7 +208,7 @@ class _Reading:
         self.file, self.layout = row.file, layout
         if self.on_layout is not None:
             self.on_layout(row.file, layout)
-        warn_of_doubt(layout, row, self.overrides, self.told)
+        warn_of_doubt(layout, row, self.overrides, self.told, is_named=self.named is not None)
         return layout
 
     def _found(self, fields: Mapping[str, object]) -> Layout:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
-from demur.data.column_names import folded, is_named_as_reply, spelling
+from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
 from demur.data.columns import REFERENCE, SHAPES, reply_column, rivals
 from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
@@ -95,6 +95,17 @@ class Layout:
         return (
             f"{column!r} is judged, and {_listed(list(map(repr, others)))} beside it may be the reply; say which one "
             f"is, as in --field response={others[0]} (fields={{'response': {others[0]!r}}})"
+        )
+
+    def prompt_doubt(self, fields: Mapping[str, object]) -> str | None:
+        """Say which further column of a row may hold what a bare reply answers; None where there is none."""
+        others = [name for name in fields if name not in self.columns.values() and may_be_a_prompt(name, fields[name])]
+        if self.name != "reply" or not others:
+            return None
+        given = {"prompt": others[0], "response": next(iter(self.columns.values()))}
+        return (
+            f"{given['response']!r} is judged without what it answers, which {others[0]!r} beside it may hold; if so, "
+            f"give {' '.join(f'--field {part}={column}' for part, column in given.items())} (fields={given})"
         )
 
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:

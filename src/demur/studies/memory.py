@@ -146,7 +146,7 @@ class RowReader:
         self.misfit = None
         if self.on_layout is not None:
             self.on_layout(MEMORY, self._layout)
-        warn_of_doubt(self._layout, row, self.fields, set())
+        warn_of_doubt(self._layout, row, self.fields, set(), is_named=self.name is not None)
         return self._layout
 
     def _text_conversations(self, position: int, text: str) -> tuple[Conversation | BrokenRow, ...]:
