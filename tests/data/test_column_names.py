@@ -10,6 +10,7 @@ import pytest
 
 from demur.conversation import Conversation
 from demur.data.reading import read_conversations
+from demur.data.rows import Row
 from demur.data.shapes import detect, named
 from demur.data.sources import open_source
 from demur.errors import LayoutError
@@ -90,6 +91,39 @@ def test_an_answer_beside_other_words_is_judged_with_a_warning(
     assert len(found) == 4
     assert len(caplog.records) == n_told
     assert all("a.csv:2: 'answer' is judged, and 'gemini' beside it" in record.message for record in caplog.records)
+
+
+CHAT = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "In Bamako."}]
+
+
+@pytest.mark.parametrize("column", ["model_output", "response", "gpt4_response"])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {"messages": CHAT},
+        {"messages": json.dumps(CHAT)},
+        {"conversations": [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "In Bamako."}]},
+        {"text": "<|user|>Where?<|assistant|>In Bamako.</s>"},
+    ],
+    ids=["messages", "as JSON", "sharegpt", "role tokens"],
+)
+def test_a_reply_beside_a_whole_conversation_is_said(whole: dict[str, object], column: str) -> None:
+    """It may be another model's, and then takes the place of the last turn; what the conversation says is no other."""
+    (judged,) = whole
+    fields = {**whole, "title": "Of places", column: NO}
+    doubt = detect(fields).doubt(fields)
+    assert doubt is not None
+    assert doubt.startswith(f"{judged!r} is judged, and {column!r} beside it may be the reply; say which one is")
+    (conversation,) = detect(fields, {"response": column}).conversations(Row(0, fields, "a.jsonl", 1))
+    assert [turn.content for turn in conversation.turns] == ["Where?", NO]
+    same = {**fields, column: "In Bamako."}
+    assert detect(same).doubt(same) is None
+
+
+def test_a_column_that_is_given_is_no_other_part() -> None:
+    """Here it could be the prompt, too."""
+    assert detect({"input": NO}, {"response": "Input"}).columns == {"response": "input"}
+    assert detect({"text": "<|user|>Where?<|assistant|>No."}, {"response": "text"}).columns == {"response": "text"}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ __all__ = [
     "Values",
     "is_assistant",
     "is_chat",
+    "is_conversation",
     "is_hh_text",
     "is_history",
     "is_kind_message",
@@ -34,6 +35,7 @@ __all__ = [
     "is_number",
     "is_open_chat",
     "is_parts",
+    "is_said_in",
     "is_sharegpt",
     "is_side",
     "is_textual",
@@ -41,6 +43,7 @@ __all__ = [
     "read_alpaca",
     "read_chat",
     "read_message",
+    "read_other_reply",
     "read_pair",
     "read_preference",
     "read_reply",
@@ -80,6 +83,19 @@ def is_hh_text(value: object) -> bool:
 def is_marked_text(value: object) -> bool:
     """Tell whether the value is a text with role tokens."""
     return isinstance(value, str) and has_role_tokens(value)
+
+
+def is_conversation(value: object) -> bool:
+    """Tell whether the value is a conversation, as messages or as a transcript."""
+    return _is_messages(value) or is_hh_text(value) or is_marked_text(value)
+
+
+def is_said_in(conversation: object, text: object) -> bool:
+    """Tell whether a text is said in a conversation, word for word."""
+    items = as_message_list(conversation)
+    if items is not None:
+        return any(isinstance(item, dict) and text in item.values() for item in items)
+    return isinstance(conversation, str) and isinstance(text, str) and text.strip() in conversation
 
 
 def is_textual(value: object) -> bool:
@@ -141,6 +157,13 @@ def read_message(values: Values, where: str) -> list[Spoken]:
 def read_pair(values: Values, where: str) -> list[Spoken]:
     """Read a prompt and its response."""
     return [(_side(values), (*_opening(values, where), *_reply(values["response"], where, "response")))]
+
+
+def read_other_reply(values: Values, where: str) -> list[Spoken]:
+    """Read a conversation with another reply in place of its last turn."""
+    said = _opening(values, where)
+    before = said[:-1] if said and said[-1].role == "assistant" else said
+    return [(_side(values), (*before, *_reply(values["response"], where, "response")))]
 
 
 def read_alpaca(values: Values, where: str) -> list[Spoken]:

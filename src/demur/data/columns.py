@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from demur.data.chats import Spoken, Values
 
-__all__ = ["REFERENCE", "SHAPES", "Column", "Shape", "reply_column", "rivals"]
+__all__ = ["REFERENCE", "SHAPES", "Column", "Shape", "judged_column", "reply_column", "rivals"]
 
 _CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
@@ -120,9 +120,10 @@ class Shape:
         if not given.keys() <= self.parts.keys():
             return None
         found: dict[str, str] = {}
+        taken = [name for name in (spelling(each, fields) for each in given.values()) if name is not None]
         for part, column in self.parts.items():
             sought = Column((given[part],), column.fits) if part in given else column
-            name = sought.find(fields, () if part in given else found.values(), by_value=by_value)
+            name = sought.find(fields, () if part in given else [*taken, *found.values()], by_value=by_value)
             if name is not None:
                 found[part] = name
             elif part in self.needs:
@@ -194,6 +195,16 @@ SHAPES = (
         chats.read_pair,
         {**_SYSTEM, **_HISTORY, **_SIDE},
     ),
+    # Of a whole conversation and a reply beside it, which may be the same one, the latter is judged where it is named.
+    Shape(
+        "prompt_response",
+        {
+            "prompt": Column((*_CHATS, "text", "transcript", "content"), chats.is_conversation),
+            "response": Column((), chats.is_textual),
+        },
+        chats.read_other_reply,
+        {**_SYSTEM, **_SIDE},
+    ),
     # A model's reply as the API gives it; of other rows that are one message each, nobody knows where a talk ends.
     Shape(
         "anthropic",
@@ -219,18 +230,31 @@ def reply_column(columns: Mapping[str, str]) -> str | None:
     return next((columns[part] for part in ("response", "output") if part in columns), None)
 
 
+def judged_column(columns: Mapping[str, str]) -> str | None:
+    """Return the column that holds what is judged, be it a bare reply or a whole conversation; None of two sides."""
+    return next((columns[part] for part in ("response", "output", "messages", "text") if part in columns), None)
+
+
 def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[str, ...]:
     """Return further columns of a row that may be the reply, in place of the one that is taken for it.
 
-    Beside an `answer`, mostly the reference, that is any other text of several words; else one named as a reply.
+    Beside an `answer`, mostly the reference, that is any other text of several words; beside a whole conversation, one
+    of a reply's usual names; else one named as a model's.
 
     Args:
         columns: The column of each part.
         fields: The row.
     """
-    taken = reply_column(columns)
-    if taken is None:
+    judged = judged_column(columns)
+    if judged is None:
         return ()
-    is_reference = folded(taken) == REFERENCE
+    is_whole = reply_column(columns) is None
+    is_reference = not is_whole and folded(judged) == REFERENCE
+    usual = _RESPONSES if is_whole else _OF_MODELS
     further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
-    return tuple(name for name in further if is_reference or folded(name) in _OF_MODELS or is_named_as_reply(name))
+    return tuple(
+        name
+        for name in further
+        if (is_reference or folded(name) in usual or is_named_as_reply(name))
+        and not (is_whole and chats.is_said_in(fields[judged], fields[name]))
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
-from demur.data.columns import REFERENCE, SHAPES, reply_column, rivals
+from demur.data.columns import REFERENCE, SHAPES, judged_column, reply_column, rivals
 from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
@@ -91,10 +91,9 @@ class Layout:
         others = rivals(self.columns, fields)
         if not others:
             return None
-        column = reply_column(self.columns)
         return (
-            f"{column!r} is judged, and {_listed(list(map(repr, others)))} beside it may be the reply; say which one "
-            f"is, as in --field response={others[0]} (fields={{'response': {others[0]!r}}})"
+            f"{judged_column(self.columns)!r} is judged, and {_listed(list(map(repr, others)))} beside it may be the "
+            f"reply; say which one is, as in --field response={others[0]} (fields={{'response': {others[0]!r}}})"
         )
 
     def prompt_doubt(self, fields: Mapping[str, object]) -> str | None:
