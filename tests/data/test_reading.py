@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demur.conversation import Conversation
+from demur.conversation import Conversation, Turn
 from demur.data.reading import read_conversations
 from demur.data.rows import BrokenRow
 from demur.data.sources import open_source
@@ -222,6 +222,16 @@ LATER: Mapping[str, tuple[Fields, Fields, tuple[tuple[str, str], ...]]] = {
         {"messages": CHAT[:1], "chosen": "Yes.", "rejected": "No."},
         (("user", "Hi?"), ("assistant", "No.")),
     ),
+    "prompt under another name": (
+        {"prompt": "a", "question": None, "response": "b"},
+        {"prompt": None, "question": "Hi?", "response": "No."},
+        (("user", "Hi?"), ("assistant", "No.")),
+    ),
+    "context in place of an input": (
+        {"instruction": "a", "input": "b", "context": "", "output": "c"},
+        {"instruction": "Sum.", "input": "", "context": "1 2", "output": "No."},
+        (("user", "Sum.\n\n1 2"), ("assistant", "No.")),
+    ),
 }
 
 
@@ -257,6 +267,18 @@ MERGED: Mapping[str, tuple[Fields, Fields]] = {
         {"messages": [*CHAT[:1], {**CHAT[1], "content": "Yes."}]},
         {"messages": CHAT[:1], "response": "No."},
     ),
+    "pairs under two names": (
+        {"prompt": "Hi?", "response": "Yes.", "question": None, "output": None},
+        {"prompt": None, "response": None, "question": "Hi?", "output": "No."},
+    ),
+    "pairs with empty cells": (
+        {"prompt": "Hi?", "response": "Yes.", "question": "", "output": ""},
+        {"prompt": "", "response": "", "question": "Hi?", "output": "No."},
+    ),
+    "instructions and pairs": (
+        {"instruction": "Hi?", "output": "Yes.", "prompt": None, "completion": None},
+        {"instruction": None, "output": None, "prompt": "Hi?", "completion": "No."},
+    ),
 }
 
 
@@ -269,6 +291,31 @@ def test_merged_tables_are_read_in_either_order(tmp_path: Path, first: Fields, s
         reader = RowReader(None, {}, "last", None)
         read = [item for position, row in enumerate(rows) for item in reader.read(position, row)]
         assert outline(read) == list(enumerate(replies))
+        assert [one.context for one in read if isinstance(one, Conversation)] == [(Turn("user", "Hi?"),)] * 2
+
+
+@pytest.mark.parametrize("nothing", [None, ""], ids=["null", "empty"])
+@pytest.mark.parametrize("reference", ["answer", "completion", "text"])
+def test_a_reply_that_is_not_there_is_sought_nowhere_else(
+    tmp_path: Path, nothing: str | None, reference: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What stands beside it may be the reference; a line says so where that is the first row."""
+    lost: Fields = {"prompt": "Hi?", "response": nothing, reference: "I do not know."}
+    write(tmp_path / "a.jsonl", lost, {**lost, "response": "No."})
+    assert outline(read_conversations(open_source(str(tmp_path)))) == [
+        (0, "null_content" if nothing is None else ""),
+        (1, "No."),
+    ]
+    assert f"'response' is judged, and {reference!r} beside it may be the reply" in caplog.text
+
+
+def test_a_column_that_is_given_is_kept_to_where_it_holds_nothing(tmp_path: Path) -> None:
+    """Another prompt may be the bare question within a template."""
+    row: Fields = {"prompt": "Hi?", "template": "", "response": "No."}
+    write(tmp_path / "a.jsonl", {**row, "template": "Say: Hi?"}, row)
+    *_, last = read_conversations(open_source(str(tmp_path)), fields={"prompt": "template"})
+    assert isinstance(last, Conversation)
+    assert last.turns == (Turn("assistant", "No."),)
 
 
 def test_a_text_beside_a_reply_that_is_not_there_is_no_reply(tmp_path: Path) -> None:

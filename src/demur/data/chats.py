@@ -32,6 +32,7 @@ __all__ = [
     "is_kind_message",
     "is_lost_chat",
     "is_marked_text",
+    "is_nothing",
     "is_number",
     "is_open_chat",
     "is_parts",
@@ -103,6 +104,11 @@ def is_textual(value: object) -> bool:
     return value is None or isinstance(value, str | int | float) or is_chat(value) or is_sharegpt(value)
 
 
+def is_nothing(value: object) -> bool:
+    """Tell whether a cell is null or empty."""
+    return value is None or value in ([], "")
+
+
 def is_number(value: object) -> bool:
     """Tell whether the value is a number, which may be a score as well as something said."""
     return isinstance(value, int | float)
@@ -115,7 +121,7 @@ def is_textual_but_no_number(value: object) -> bool:
 
 def is_lost_chat(value: object) -> bool:
     """Tell whether the value is null, empty, or a list that Python has printed, where a chat should stand."""
-    return value is None or value in ([], "") or is_python_messages(value)
+    return is_nothing(value) or is_python_messages(value)
 
 
 def is_assistant(value: object) -> bool:

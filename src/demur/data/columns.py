@@ -109,6 +109,16 @@ class Shape:
             self, needs=needs, takes={part: takes[part] for part in takes if takes[part].names or part in given}
         )
 
+    def fixed(self, given: Mapping[str, str]) -> Shape:
+        """Return this shape with no names but those that are given, for the parts that are."""
+        if not given:
+            return self
+        needs, takes = (
+            {part: Column((given[part],), column.fits) if part in given else column for part, column in parts.items()}
+            for parts in (self.needs, self.takes)
+        )
+        return replace(self, needs=needs, takes=takes)
+
     def bind(self, fields: Mapping[str, object], given: Mapping[str, str], *, by_value: bool) -> dict[str, str] | None:
         """Find a column for each part, or return None where one that is needed has none.
 
@@ -121,9 +131,8 @@ class Shape:
             return None
         found: dict[str, str] = {}
         taken = [name for name in (spelling(each, fields) for each in given.values()) if name is not None]
-        for part, column in self.parts.items():
-            sought = Column((given[part],), column.fits) if part in given else column
-            name = sought.find(fields, () if part in given else [*taken, *found.values()], by_value=by_value)
+        for part, column in self.fixed(given).parts.items():
+            name = column.find(fields, () if part in given else [*taken, *found.values()], by_value=by_value)
             if name is not None:
                 found[part] = name
             elif part in self.needs:
@@ -131,12 +140,18 @@ class Shape:
         return found
 
     def completed(self, columns: Mapping[str, str], fields: Mapping[str, object]) -> dict[str, str]:
-        """Return the columns with one for each further part that a row has: the first row may not have had it."""
+        """Return the columns with one that holds something for each part around the reply for which there is none.
+
+        The first row may not have had it, or a merged table has it elsewhere. A reply is never sought elsewhere: null
+        may be what the model did not say, and a text beside it what it should have said.
+        """
         found = dict(columns)
-        for part, column in self.takes.items():
-            name = None if part in found else column.find(fields, found.values(), by_value=True)
-            if name is not None:
-                found[part] = name
+        filled = {name: value for name, value in fields.items() if not chats.is_nothing(value)}
+        for part, column in self.parts.items():
+            if found.get(part) not in filled and (part in self.takes or part == "prompt"):
+                name = column.find(filled, found.values(), by_value=True)
+                if name is not None:
+                    found[part] = name
         return found
 
 
@@ -238,8 +253,8 @@ def judged_column(columns: Mapping[str, str]) -> str | None:
 def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[str, ...]:
     """Return further columns of a row that may be the reply, in place of the one that is taken for it.
 
-    Beside an `answer`, mostly the reference, that is any other text of several words; beside a whole conversation, one
-    of a reply's usual names; else one named as a model's.
+    Beside nothing, or an `answer`, mostly the reference, that is any other text of several words; beside a whole
+    conversation, one of a reply's usual names; else one named as a model's.
 
     Args:
         columns: The column of each part.
@@ -249,12 +264,12 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
     if judged is None:
         return ()
     is_whole = reply_column(columns) is None
-    is_reference = not is_whole and folded(judged) == REFERENCE
+    is_unsure = not is_whole and (folded(judged) == REFERENCE or chats.is_nothing(fields[judged]))
     usual = _RESPONSES if is_whole else _OF_MODELS
     further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
     return tuple(
         name
         for name in further
-        if (is_reference or folded(name) in usual or is_named_as_reply(name))
+        if (is_unsure or folded(name) in usual or is_named_as_reply(name))
         and not (is_whole and chats.is_said_in(fields[judged], fields[name]))
     )

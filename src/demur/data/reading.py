@@ -83,11 +83,8 @@ def read_row(
     except RowError as error:
         found = (BrokenRow(row.position, error, row.file, row.line),)
     reasons = {one.error.reason for one in found if isinstance(one, BrokenRow)}
-    if (
-        is_named
-        or not reasons <= {*_NOTHING_THERE, "unreadable_row"}
-        or any(isinstance(one, Conversation) for one in found)
-    ):
+    is_read = any(isinstance(one, Conversation) for one in found) and not layout.is_empty_in(row.fields)
+    if is_named or is_read or not reasons <= {*_NOTHING_THERE, "unreadable_row"}:
         return found
     try:
         own = detect(row.fields, fields)

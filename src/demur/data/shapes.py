@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
+from demur.data.chats import is_nothing
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
 from demur.data.columns import REFERENCE, SHAPES, judged_column, reply_column, rivals
 from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
@@ -67,6 +68,10 @@ class Layout:
     def is_bare(self) -> bool:
         """Tell whether a layout that was found knows of replies only, and of no column for what they answer."""
         return self.name == "reply" or (self.name == "preference" and "prompt" not in self.columns)
+
+    def is_empty_in(self, fields: Mapping[str, object]) -> bool:
+        """Tell whether a row holds nothing for any part that is needed: it may be of another table that was merged."""
+        return self.shape is not None and all(is_nothing(fields.get(self.columns[part])) for part in self.shape.needs)
 
     def for_row(self, row: Row, overrides: Mapping[str, str] = {}) -> Layout:
         """Return the layout that a further row is read in: its own where that tells what a bare reply answers.
@@ -166,6 +171,8 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
             `answer`, mostly the reference, stands beside several replies.
     """
     layout = _found(fields, overrides, None)
+    if layout is not None and not overrides and layout.is_empty_in(fields):
+        layout = _of_filled(fields) or layout
     spelt = {folded(name): value for name, value in fields.items() if isinstance(name, str)}
     # A column that may hold a whole text holds one turn here, or the name of the conversation that it belongs to.
     if not overrides and has_message_keys(spelt) and (layout is None or _is_told_as_text(layout, spelt)):
@@ -260,8 +267,14 @@ def _found(fields: Mapping[str, object], given: Mapping[str, str], name: str | N
         for shape, narrowed in shapes:
             columns = narrowed.bind(fields, given, by_value=by_value)
             if columns is not None:
-                return Layout(shape.name, columns, shape)
+                return Layout(shape.name, columns, shape.fixed(given))
     return None
+
+
+def _of_filled(fields: Mapping[str, object]) -> Layout | None:
+    """Return the layout of the columns that hold something, but no bare reply: any text may be one, a title as well."""
+    own = _found({name: value for name, value in fields.items() if not is_nothing(value)}, {}, None)
+    return None if own is None or own.name == "reply" else own
 
 
 def _is_told_as_text(layout: Layout, fields: Mapping[str, object]) -> bool:
