@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from demur.conversation import Conversation, Turn
@@ -93,3 +97,20 @@ def test_a_dict_without_a_layout_or_reply_is_an_error_with_its_place() -> None:
         taken("No.", {"id": 1})
     with pytest.raises(RowError, match=r"^items:2: no assistant turn"):
         taken("No.", {"messages": CHAT[:1]})
+
+
+ROWS: list[dict[Any, Any]] = [{"messages": CHAT, "system": None}, {"messages": CHAT, "system": "Be terse."}]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.DataFrame(ROWS),
+        [{**row, "messages": np.array(CHAT, dtype=object)} for row in ROWS],
+        [{**ROWS[0], "system": math.nan, 0: pd.NA, None: ["surplus"]}, MappingProxyType(ROWS[1])],
+    ],
+    ids=["frame", "arrays", "cells of tables"],
+)
+def test_rows_are_read_however_tables_hold_them(given: Any) -> None:
+    """A frame is an iterable of its columns' names; Parquet gives arrays, and `csv` puts surplus cells under None."""
+    assert [one.turns for one in as_conversations(given)] == [PAIR, (Turn("system", "Be terse."), *PAIR)]

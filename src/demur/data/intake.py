@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation, Turn
 from demur.data.reasoning import set_reasoning_apart
@@ -14,16 +16,32 @@ from demur.errors import LayoutError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["as_conversations"]
+    import pandas as pd
+
+__all__ = ["as_conversations", "is_frame", "plain", "plain_fields", "records"]
 
 _PLACE = "items"
+# The types of `pandas.NA` and `pandas.NaT`, by name: pandas is not imported where nobody else did.
+_MISSING = frozenset({"NAType", "NaTType"})
+
+
+def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
+    """Tell whether the data are a pandas frame, without importing pandas where nobody else did."""
+    return all(hasattr(data, name) for name in ("to_dict", "notna", "columns"))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the rows of a frame; a missing cell is None, as files have it."""
+    whole = frame.astype(object).where(frame.notna(), None)
+    return [plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
 def as_conversations(items: Iterable[Conversation | str]) -> Iterator[Conversation]:
     """Yield the conversations that the items are, in order; thinking at the beginning of a reply is set apart.
 
     A string is read by `parse_text`, and a dict as a row of a file: one that holds a preference pair gives both sides,
-    one after the other. Both know their place among the items as `row_id`; a conversation keeps its own.
+    one after the other. Both know their place among the items as `row_id`; a conversation keeps its own. The items of a
+    pandas frame are its rows.
 
     Raises:
         TypeError: A single conversation, string or dict is given in place of several, which is said at the call; or an
@@ -31,10 +49,31 @@ def as_conversations(items: Iterable[Conversation | str]) -> Iterator[Conversati
         RowError: A string or dict has no reply to judge.
         LayoutError: A dict fits no layout.
     """
-    if isinstance(items, str | bytes | Conversation | dict):
+    if is_frame(items):
+        return _conversations(iter(records(items)))
+    if isinstance(items, str | bytes | Conversation | Mapping):
         message = f"Demur takes several conversations; put a single one into a list (met one {type(items).__name__})"
         raise TypeError(message)
     return _conversations(iter(items))
+
+
+def plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:
+    """Return a row as JSON has it."""
+    return {str(name): plain(value) for name, value in fields.items()}
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it: frames that were read from Parquet hold arrays where files have lists.
+
+    What pandas puts for a missing value, nan among it, is None, as in `records`.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if type(value).__name__ in _MISSING or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return plain_fields(value) if isinstance(value, Mapping) else value
 
 
 def _conversations(items: Iterator[object]) -> Iterator[Conversation]:
@@ -43,8 +82,8 @@ def _conversations(items: Iterator[object]) -> Iterator[Conversation]:
             yield _without_thinking(item)
         elif isinstance(item, str):
             yield replace(parse_text(item, where=f"{_PLACE}:{place + 1}"), row_id=place)
-        elif isinstance(item, dict):
-            yield from _row_conversations(Row(place, item, _PLACE, place + 1))
+        elif isinstance(item, Mapping):
+            yield from _row_conversations(Row(place, plain_fields(item), _PLACE, place + 1))
         else:
             message = (
                 f"{_PLACE}:{place + 1}: a conversation is {type(item).__name__}; "

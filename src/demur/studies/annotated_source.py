@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from demur.crosswalk import Crosswalk
 from demur.data.annotated import ANNOTATOR_KINDS, read_annotated, take_annotated
 from demur.data.foreign import read_foreign
+from demur.data.intake import is_frame, records
 from demur.data.labelled import read_texts
 from demur.errors import SourceError
-from demur.studies.memory import is_frame, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

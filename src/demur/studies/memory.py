@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
-from demur.data.intake import as_conversations
+from demur.data.intake import as_conversations, is_frame, plain, plain_fields, records
 from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
 from demur.data.shapes import detect, named
@@ -17,29 +16,14 @@ from demur.errors import LayoutError, RowError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pandas as pd
-
     from demur.data.shapes import Layout, Turns
 
-__all__ = ["MEMORY", "RowReader", "is_frame", "records", "rows_of"]
+__all__ = ["MEMORY", "RowReader", "rows_of"]
 
 MEMORY = "conversations in memory"
 """What reports and messages call data that has no name."""
 
-# The types of `pandas.NA` and `pandas.NaT`, by name: pandas is not imported where nobody else did.
-_MISSING = frozenset({"NAType", "NaTType"})
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
-
-
-def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
-    """Tell whether the data are a pandas frame, without importing pandas where nobody else did."""
-    return all(hasattr(data, name) for name in ("to_dict", "notna", "columns"))
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """Return the rows of a frame; a missing cell is None, as files have it."""
-    whole = frame.astype(object).where(frame.notna(), None)
-    return [_plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
 def rows_of(data: object) -> Iterable[object]:
@@ -103,7 +87,7 @@ class RowReader:
                 return self._row_replies(_row(position, given))
             if isinstance(given, str):
                 return self._text_conversations(position, given)
-            if _plain(given) is None:
+            if plain(given) is None:
                 return named("reply").replies(_row(position, {"response": None}), turns=self.turns)
         except RowError as error:
             where = f"{MEMORY}:{position + 1}"
@@ -161,22 +145,4 @@ class RowReader:
 
 
 def _row(position: int, given: Mapping[Any, object]) -> Row:
-    return Row(position, _plain_fields(given), MEMORY, position + 1)
-
-
-def _plain_fields(fields: Mapping[Any, object]) -> dict[str, object]:
-    return {str(name): _plain(value) for name, value in fields.items()}
-
-
-def _plain(value: object) -> object:
-    """Return a value as JSON has it: frames that were read from Parquet hold arrays where files have lists.
-
-    What pandas puts for a missing value, nan among it, is None, as in `records`.
-    """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if type(value).__name__ in _MISSING or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return _plain_fields(value) if isinstance(value, Mapping) else value
+    return Row(position, plain_fields(given), MEMORY, position + 1)
