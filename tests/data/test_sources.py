@@ -53,6 +53,13 @@ def parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
     return sink.getvalue()
 
 
+def twins() -> bytes:
+    """Write a Parquet file of two columns of one name, as a join does."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table([["Yes."], ["No."]], names=["a", "a"]), sink)
+    return sink.getvalue()
+
+
 def zstd(content: bytes) -> bytes:
     """Pack as one zstd frame, as a stream is packed."""
     sink = pa.BufferOutputStream()
@@ -577,6 +584,7 @@ class TestErrors:
             ("a.csv", b"caf\xe9,b\n1,2\n", "the header holds bytes that are not UTF-8"),
             ("a.csv", b'"a"b,c\n', "the header is not a row of cells"),
             ("a.csv", b"a,a\n1,2\n", "names 'a' twice"),
+            ("a.parquet", twins(), r"a\.parquet: the header names 'a' twice"),
             ("a.txt", b"No.\n", r"ending '\.txt' is not supported; give \.jsonl"),
             ("a.parquet.gz", gzip.compress(parquet(ROWS)), "not supported"),
             ("a", b"{}\n", "ending '' is not supported"),

@@ -7,6 +7,7 @@ import csv
 import io
 import itertools
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ def parquet(opened: Opened) -> Iterator[Record]:
     # Buffering ahead, the default, holds a whole row group, which may be the whole file: measured, 90 MB against 33 MB
     # for a group of 180,000 replies.
     file = pq.ParquetFile(opened.stream, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    _refuse_twins(file.schema_arrow.names, opened.file)
     n_rows = file.metadata.num_rows
     number = itertools.count(1)
     # Arrow would take all cores there are, whatever number of them the user has given.
@@ -174,11 +176,15 @@ def _header(reader: Reader, where: str) -> list[str]:
     if damage is not None:
         message = f"{where}: the header holds {damage}; the first line names the columns, as UTF-8, in Excel CSV UTF-8"
         raise SourceError(message)
-    twice = sorted({name for name in header if name and header.count(name) > 1})
+    _refuse_twins(header, where)
+    return header
+
+
+def _refuse_twins(names: Sequence[str], where: str) -> None:
+    twice = sorted(name for name, n_columns in Counter(names).items() if name and n_columns > 1)
     if twice:
         message = f"{where}: the header names {twice[0]!r} twice; give each column its own name"
         raise SourceError(message)
-    return header
 
 
 def _cell_fields(header: Sequence[str], cells: Sequence[str], where: str) -> Mapping[str, object] | RowError:
