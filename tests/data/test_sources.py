@@ -9,6 +9,7 @@ import io
 import json
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -500,9 +501,20 @@ class TestBrokenRows:
 
     def test_a_time_zone_that_python_has_not_costs_nothing(self, tmp_path: Path) -> None:
         """No column of times is a reply."""
-        times = pa.array([0], pa.timestamp("us", "Nowhere/At_All"))
-        pq.write_table(pa.table({"text": ["a"], "at": times}), tmp_path / "a.parquet")
-        assert [fields["text"] for fields in fields_of(tmp_path / "a.parquet")] == ["a"]
+        time = pa.timestamp("us", "Nowhere/At_All")
+        turns = pa.array([[{"said": "b", "at": 0}]], pa.list_(pa.struct([("said", pa.string()), ("at", time)])))
+        pq.write_table(pa.table({"text": ["a"], "at": pa.array([0], time), "turns": turns}), tmp_path / "a.parquet")
+        (fields,) = fields_of(tmp_path / "a.parquet")
+        at = datetime(1970, 1, 1)  # noqa: DTZ001  # as it is read
+        assert fields == {"text": "a", "at": at, "turns": [{"said": "b", "at": at}]}
+
+    def test_texts_that_were_written_as_bytes_are_texts(self, tmp_path: Path) -> None:
+        """Older programs do not mark them as UTF-8; pictures stay bytes."""
+        columns = {"text": [b"Nein, \xc3\xbcberhaupt nicht.", None], "picture": [b"\xff\xd8\xff", b"\xff\xd8\xff"]}
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        first, second = fields_of(tmp_path / "a.parquet")
+        assert first == {"text": "Nein, überhaupt nicht.", "picture": b"\xff\xd8\xff"}
+        assert second["text"] is None
 
     @pytest.mark.parametrize(
         ("kind", "late"), [(pa.timestamp("us"), 2**62), (pa.timestamp("ms"), 2**50), (pa.date32(), 10**7)], ids=str

@@ -57,16 +57,31 @@ def parquet(opened: Opened) -> Iterator[Record]:
     number = itertools.count(1)
     # Arrow would take all cores there are, whatever number of them the user has given.
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
-        for value, line in zip(_batch_values(_in_utc(batch)), number, strict=False):
+        for value, line in zip(_batch_values(_plain_columns(batch)), number, strict=False):
             yield Record(line, _or_error(value, f"{opened.file}:{line}"), line / n_rows)
 
 
-def _in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with the times of its own columns in no zone: a file may name one that Python does not know."""
+def _plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with bytes that are UTF-8 as texts, and times in no zone: Python may not know the one named."""
     for index, field in enumerate(batch.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            batch = batch.set_column(index, field.name, batch.column(index).cast(pa.timestamp(field.type.unit)))
+        kind = _plain_type(field.type)
+        if kind != field.type:
+            # Pictures are bytes, too, and stay what they are.
+            with contextlib.suppress(pa.ArrowException):
+                batch = batch.set_column(index, field.name, batch.column(index).cast(kind))
     return batch
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    if pa.types.is_binary(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
+    return kind
 
 
 def _batch_values(batch: pa.RecordBatch) -> list[Mapping[str, object] | Exception]:
