@@ -34,9 +34,9 @@ def opened(llm_server: LlmServer, tmp_path: Path) -> Iterator[Open]:
     """Open clients on the server, and close them."""
     clients: list[Client] = []
 
-    def open_client(**options: Any) -> Client:
+    def open_client(*, retries: int = 0, **options: Any) -> Client:
         given = {"cache": tmp_path / "c.sqlite", "prices": PRICES, "is_batch": True, "poll_seconds": 0.01}
-        clients.append(Client(Endpoint("m", llm_server.url, max_retries=0), **{**given, **options}))
+        clients.append(Client(Endpoint("m", llm_server.url, max_retries=retries), **{**given, **options}))
         return clients[-1]
 
     yield open_client
@@ -119,6 +119,48 @@ def test_a_run_that_was_killed_before_it_had_the_id_finds_the_batch(
     assert len(list(opened().ask(ROWS, usable))) == len(ROWS)
     assert len(llm_server.batches) == 1
     assert store.batches(llm_server.url) == {}
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+@pytest.mark.parametrize("share", [1.0, 0.0], ids=["502", "dropped"])
+def test_a_batch_is_made_once_though_the_answer_to_it_is_lost(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch, *, share: float, is_made: bool
+) -> None:
+    """It is looked for by its token before it is made again, and only what is not there is made."""
+    monkeypatch.setattr("demur.llm.batch_api._PAUSE_SECONDS", 0)
+    make, asked = llm_server.make_batch, list[dict[str, Any]]()
+
+    def lose_first(body: dict[str, Any]) -> Response:
+        asked.append(body)
+        made = make(body) if is_made or len(asked) > 1 else None
+        return (
+            Response(502, {"error": {"message": "bad gateway"}}, share=share) if len(asked) == 1 or not made else made
+        )
+
+    llm_server.make_batch = lose_first  # type: ignore[method-assign]
+    assert all(isinstance(reply, Answer) for reply in opened(retries=2).ask(ROWS, usable))
+    assert len(llm_server.batches) == 1
+    assert len(asked) == (1 if is_made else 2)
+    assert set(llm_server.paid.values()) == {1}
+
+
+@pytest.mark.parametrize(("status", "n_expected"), [(503, 3), (400, 1)])
+def test_a_batch_that_is_never_made_is_tried_as_often_as_is_said(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch, status: int, n_expected: int
+) -> None:
+    """Two further attempts, and none after a rejection; the error leads to none of the library, which holds the key."""
+    monkeypatch.setattr("demur.llm.batch_api._PAUSE_SECONDS", 0)
+    asked: list[object] = []
+
+    def reject(body: dict[str, Any]) -> Response:
+        asked.append(body)
+        return Response(status, {"error": {"message": "no batches today"}})
+
+    llm_server.make_batch = reject  # type: ignore[method-assign]
+    with pytest.raises(EndpointError, match="no batches today") as error:
+        list(opened(retries=2).ask(ROWS, usable))
+    assert len(asked) == n_expected
+    assert error.value.__context__ is None
 
 
 @pytest.mark.parametrize("is_left_behind", [True, False])

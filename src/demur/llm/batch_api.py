@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -9,6 +10,7 @@ import openai
 
 from demur.errors import EndpointError
 from demur.llm.batch_files import COMPLETIONS_PATH
+from demur.llm.sending import is_passing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +26,8 @@ T = TypeVar("T")
 _TOKEN = "demur"  # noqa: S105  # a field of a batch's metadata, and no secret
 # A batch that is not among so many of the newest was never made.
 _N_LISTED = 200
+# After the first attempt to make a batch that failed; twice as long after each further one, up to the longest.
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
 
 
 class BatchApi:
@@ -54,19 +58,36 @@ class BatchApi:
     def make(self, file_id: str, token: str) -> str:
         """Make a batch of an uploaded file that carries our token; return the provider's id of it.
 
+        An attempt whose answer was lost may have made it: it is looked for before there is another one.
+
         Raises:
             EndpointError: The provider does not make it, or was lost before it said so.
         """
-        return self._ask(
-            lambda: (
-                self._client.batches.create(
+        return self._ask(lambda: self._made(file_id, token))
+
+    def _made(self, file_id: str, token: str) -> str:
+        # The library's own attempts would make, and have billed, one batch each.
+        batches = self._client.with_options(max_retries=0).batches
+        n_failed = 0
+        while True:
+            try:
+                return batches.create(
                     input_file_id=file_id,
                     endpoint=COMPLETIONS_PATH,
                     completion_window="24h",
                     metadata={_TOKEN: token},
                 ).id
-            )
-        )
+            except (openai.APIConnectionError, openai.APIStatusError) as error:
+                failed = error
+            if isinstance(failed, openai.APIStatusError) and not is_passing(failed.status_code):
+                raise failed
+            time.sleep(min(_PAUSE_SECONDS * 2**n_failed, _LONGEST_PAUSE_SECONDS))
+            found = self.find(token)
+            if found is not None:
+                return found
+            if n_failed == self._endpoint.max_retries:
+                raise failed
+            n_failed += 1
 
     def find(self, token: str) -> str | None:
         """Return the id of the batch that carries our token, or None where none was made.

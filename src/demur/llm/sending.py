@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from demur.llm.exchange import ChatRequest, Reply
     from demur.llm.keys import ApiKey
 
-__all__ = ["PATIENCE", "Sender", "failure_of"]
+__all__ = ["PATIENCE", "Sender", "failure_of", "is_passing"]
 
 PATIENCE = 20
 """Requests in a row without any answer, each after all its attempts, after which the endpoint is taken for down."""
@@ -34,10 +34,15 @@ _EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.
 _LONGEST_WAIT_SECONDS = 120
 
 
+def is_passing(status: int) -> bool:
+    """Tell the status of a response after which another attempt may go well, as the client library has it."""
+    return status >= 500 or status in (408, 409, _TOO_MANY)  # noqa: PLR2004  # what the client library retries
+
+
 def failure_of(status: int, message: str) -> Failure:
     """Name why a provider gave no answer to a request, by the status of its response and by what it said."""
     reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
-    if status >= 500 or status in (408, 409, _TOO_MANY):  # noqa: PLR2004  # what the client library retries
+    if is_passing(status):
         reason = "provider_unavailable"
     elif _FILTERED.search(message):
         reason = "provider_refused"
