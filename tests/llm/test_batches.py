@@ -83,6 +83,18 @@ def test_a_run_that_stopped_fetches_its_batch(llm_server: LlmServer, opened: Ope
     assert told == ["batch batch_0: in_progress", "batch batch_0: completed, 5 of 5 done"]
 
 
+def test_what_is_under_way_in_a_batch_is_not_asked_apart(llm_server: LlmServer, opened: Open) -> None:
+    """It would be paid for twice; other requests are asked, and by batch all of it is fetched."""
+    interrupted(opened(), llm_server)
+    direct = opened(is_batch=False)
+    with pytest.raises(EndpointError, match=r"under way .* in batch batch_0, .* go on with --batch"):
+        list(direct.ask(ROWS, usable))
+    list(direct.ask([ROWS[0], request(len(ROWS))], usable))
+    assert len(list(opened().ask(ROWS, usable))) == len(ROWS)
+    assert len(list(direct.ask(ROWS, usable))) == len(ROWS)
+    assert set(llm_server.paid.values()) == {1}
+
+
 def test_another_run_does_not_pay_for_the_batch_that_it_fetches(llm_server: LlmServer, opened: Open) -> None:
     """One row of the batch is asked for by a run that may pay for none: the run that made it is charged for all."""
     interrupted(opened(run="a"), llm_server)
@@ -146,9 +158,17 @@ def test_a_batch_is_made_once_though_the_answer_to_it_is_lost(
 
 @pytest.mark.parametrize(("status", "n_expected"), [(503, 3), (400, 1)])
 def test_a_batch_that_is_never_made_is_tried_as_often_as_is_said(
-    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch, status: int, n_expected: int
+    llm_server: LlmServer,
+    opened: Open,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    n_expected: int,
 ) -> None:
-    """Two further attempts, and none after a rejection; the error leads to none of the library, which holds the key."""
+    """Two further attempts, and none after a rejection, which leaves nothing behind that stands in the way.
+
+    The error leads to none of the library, which holds the key.
+    """
     monkeypatch.setattr("demur.llm.batch_api._PAUSE_SECONDS", 0)
     asked: list[object] = []
 
@@ -161,6 +181,8 @@ def test_a_batch_that_is_never_made_is_tried_as_often_as_is_said(
         list(opened(retries=2).ask(ROWS, usable))
     assert len(asked) == n_expected
     assert error.value.__context__ is None
+    is_left_behind = bool(Store(tmp_path / "c.sqlite").batches(llm_server.url))
+    assert is_left_behind == (status == 503)
 
 
 @pytest.mark.parametrize("is_left_behind", [True, False])

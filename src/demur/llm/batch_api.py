@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from demur.llm.endpoint import Endpoint
 
-__all__ = ["BatchApi"]
+__all__ = ["BatchApi", "RejectionError"]
 
 T = TypeVar("T")
 
@@ -28,6 +28,10 @@ _TOKEN = "demur"  # noqa: S105  # a field of a batch's metadata, and no secret
 _N_LISTED = 200
 # After the first attempt to make a batch that failed; twice as long after each further one, up to the longest.
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
+
+
+class RejectionError(EndpointError):
+    """Say that the provider did not do what it was asked, and would not do it at another attempt."""
 
 
 class BatchApi:
@@ -61,7 +65,8 @@ class BatchApi:
         An attempt whose answer was lost may have made it: it is looked for before there is another one.
 
         Raises:
-            EndpointError: The provider does not make it, or was lost before it said so.
+            RejectionError: The provider does not make it.
+            EndpointError: The provider was lost before it said whether it made it.
         """
         return self._ask(lambda: self._made(file_id, token))
 
@@ -79,7 +84,7 @@ class BatchApi:
                 ).id
             except (openai.APIConnectionError, openai.APIStatusError) as error:
                 failed = error
-            if isinstance(failed, openai.APIStatusError) and not is_passing(failed.status_code):
+            if _is_final(failed):
                 raise failed
             time.sleep(min(_PAUSE_SECONDS * 2**n_failed, _LONGEST_PAUSE_SECONDS))
             found = self.find(token)
@@ -128,7 +133,12 @@ class BatchApi:
             return ask()
         except openai.OpenAIError as error:
             said, is_unknown = self._key.redacted(str(error)), isinstance(error, openai.NotFoundError)
+            kind = RejectionError if _is_final(error) else EndpointError
         # Here, and not above: the library's errors carry the request, and with it the key, so ours must not carry them.
         hint = ". It may have no Batch API; then ask without --batch" if is_unknown else ""
         message = f"{self._endpoint.url}, Batch API: {said}{hint}"
-        raise EndpointError(message)
+        raise kind(message)
+
+
+def _is_final(error: openai.OpenAIError) -> bool:
+    return isinstance(error, openai.APIStatusError) and not is_passing(error.status_code)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.errors import BudgetError, EndpointError
-from demur.llm.batch_api import BatchApi
+from demur.llm.batch_api import BatchApi, RejectionError
 from demur.llm.batch_files import batch_files, read_batch_file
 from demur.llm.exchange import Failure
 
@@ -157,7 +157,11 @@ class _Errand:
             token, file_id = uuid.uuid4().hex, self._api.upload(content)
             prompts = {key: self._missing[key].prompt for key in keys}
             desk.store.plan_batch(token, desk.endpoint.url, prompts, run=desk.ledger.run)
-            batch_id = self._under_way[token] = self._api.make(file_id, token)
+            try:
+                batch_id = self._under_way[token] = self._api.make(file_id, token)
+            except RejectionError:
+                desk.store.drop_batch(token)
+                raise
             desk.store.name_batch(token, batch_id)
             self._n_asked.update(keys)
             desk.tell(f"batch {batch_id}: {len(keys):,} requests")

@@ -142,7 +142,7 @@ class Client:
         Raises:
             BudgetError: There is no room for the next request; what was asked before it has been yielded. Or a cost is
                 limited, and the length of an answer is not.
-            EndpointError: The endpoint cannot be used.
+            EndpointError: The endpoint cannot be used, or a request is under way in a batch and is asked apart.
         """
         for reply in self._transport.replies(self._ledger.bounded(requests), is_usable):
             self.heard.add(reply)

@@ -55,7 +55,7 @@ class Direct:
 
         Raises:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
-            EndpointError: The endpoint cannot be used.
+            EndpointError: The endpoint cannot be used, or a request is under way in a batch.
         """
         session = _Session(self._endpoint, self._ledger, self._tell, self.dialect, is_usable)
         try:
@@ -95,6 +95,7 @@ class Direct:
             future: _Future = concurrent.futures.Future()
             future.set_result(known)
             return future
+        self._ledger.require_not_under_way(key)
         while True:
             # Looked at before the attempt: whatever settles after it makes room for another one.
             open_ones = [future for future in under_way.values() if not future.done()]

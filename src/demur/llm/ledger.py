@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from demur.errors import BudgetError
+from demur.errors import BudgetError, EndpointError
 from demur.llm.budget import Budget, Spending
 from demur.llm.exchange import Answer, Failure, Usage
 from demur.llm.parameters import longest_answer
@@ -114,6 +114,16 @@ class Ledger:
             return None
         self._add(Spending(reused=1))
         return found
+
+    def require_not_under_way(self, key: str) -> None:
+        """Raise an `EndpointError` where a request is under way in a batch: asked apart, it would be paid for twice."""
+        batch = self._store.batch_of(key)
+        if batch is not None:
+            message = (
+                f"some of these requests are under way at {self._endpoint.url} in batch {batch}, which is paid for; "
+                "go on with --batch, which fetches it"
+            )
+            raise EndpointError(message)
 
     def reserve(self, key: str, request: ChatRequest, *, is_batch: bool = False) -> bool:
         """Set aside what a request may cost at most; False where the budget has no room for that."""

@@ -246,6 +246,12 @@ class Store:
         """Return the batches under way at an endpoint: the provider's id, None where it is not known, by our token."""
         return dict(self._rows("SELECT token, id FROM batches WHERE url = ? ORDER BY at", url))
 
+    def batch_of(self, key: str) -> str | None:
+        """Return the batch that holds a request, our token for it where its id is not known; None where none does."""
+        query = "SELECT COALESCE(id, token) FROM batches JOIN batch_rows USING (token) WHERE key = ?"
+        found = self._rows(query, key)
+        return str(found[0][0]) if found else None
+
     def batch_run(self, token: str) -> str | None:
         """Return the run that made a batch; None where that was not noted."""
         found = self._rows("SELECT run FROM batches WHERE token = ?", token)
