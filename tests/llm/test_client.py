@@ -182,6 +182,29 @@ def test_what_stands_against_every_request_stops_the_run(
     assert len(llm_server.bodies) <= 3
 
 
+def test_what_stops_the_run_is_said_though_an_older_request_pauses(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first pauses before another attempt when the next meets a key that was revoked: it is left, at once."""
+    is_pausing = threading.Event()
+
+    async def paused(_: float) -> None:
+        is_pausing.set()
+        await asyncio.sleep(20)
+
+    def reject(body: dict[str, Any]) -> Response:
+        if "row=0 " in body["messages"][-1]["content"]:
+            return Response(429, {"error": {"message": "slow down"}})
+        is_pausing.wait(timeout=60)
+        return Response(401, {"error": {"message": "revoked"}})
+
+    monkeypatch.setattr("anyio.sleep", paused)
+    llm_server.rejects = reject
+    with pytest.raises(EndpointError, match="revoked"):
+        list(opened(concurrency=2).ask([request(i) for i in range(9)], usable))
+    assert len(llm_server.bodies) == 2
+
+
 def test_an_endpoint_that_answers_nothing_is_taken_for_down(llm_server: LlmServer, opened: Open) -> None:
     """After twenty failures in a row; what it had answered before is kept, and what it never got is not sent."""
     client = opened(concurrency=1, retries=0)

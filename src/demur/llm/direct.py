@@ -80,9 +80,9 @@ class Direct:
             under_way[key] = future
             waiting.append((key, future))
             while waiting and (len(waiting) > n_ahead or waiting[0][1].done()):
-                yield self._next(waiting, under_way)
+                yield self._next(waiting, under_way, session)
         while waiting:
-            yield self._next(waiting, under_way)
+            yield self._next(waiting, under_way, session)
         if is_exhausted:
             raise self._ledger.exhausted()
 
@@ -106,10 +106,14 @@ class Direct:
             # What is under way has set aside more than it will cost.
             concurrent.futures.wait(open_ones, return_when=concurrent.futures.FIRST_COMPLETED)
 
-    def _next(self, waiting: deque[tuple[str, _Future]], under_way: dict[str, _Future]) -> Reply:
+    def _next(self, waiting: deque[tuple[str, _Future]], under_way: dict[str, _Future], session: _Session) -> Reply:
         """Wait for the oldest reply."""
         key, future = waiting.popleft()
-        reply = future.result()
+        try:
+            reply = future.result()
+        except concurrent.futures.CancelledError as left:
+            # What a younger one met stands against it, too.
+            raise (session.fatal or left) from None
         self.has_answered = True
         if not any(other is future for _, other in waiting):
             under_way.pop(key, None)
@@ -139,6 +143,8 @@ class _Session:
         self.dialect = dialect
         # Replies that the cache does not hold, by key.
         self.unkept: dict[str, Reply] = {}
+        # What stands against every request, once one has met it.
+        self.fatal: Exception | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -194,17 +200,22 @@ class _Session:
             if isinstance(reply, Failure) or not self.is_usable(reply):
                 self.unkept[key] = reply
             self._sender.heed(reply)
-        except BaseException:
+        except Exception as error:
             # What stands against this request stands against all: none that waits is sent any more.
-            self._wire.is_closing = True
+            self.fatal = error
+            self._stop()
             raise
         return reply
 
+    def _stop(self) -> None:
+        """Send nothing any more, and leave what pauses before another attempt."""
+        self._wire.is_closing = True
+        for task in self._tasks.keys() - self._wire.in_air - {asyncio.current_task()}:
+            task.cancel()
+
     async def _finish(self) -> None:
         """Let what is sent come back, for a while, and leave the rest."""
-        for task in self._tasks.keys() - self._wire.in_air:
-            # It pauses before another attempt.
-            task.cancel()
+        self._stop()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
         for task in self._tasks.keys() & self._wire.in_air:
