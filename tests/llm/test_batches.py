@@ -210,6 +210,39 @@ def test_a_batch_that_two_wait_for_is_paid_for_once(
     assert len(list(client.ask([request(len(ROWS) + i) for i in range(n_left)], usable))) == n_left
 
 
+def test_a_batch_that_the_provider_knows_no_more_is_given_up_by_who_begins_anew(
+    llm_server: LlmServer, opened: Open, tmp_path: Path
+) -> None:
+    """Nobody else: it may be there under another key."""
+    interrupted(opened(run="a"), llm_server)
+    look = llm_server.look
+    llm_server.look = lambda batch_id: (  # type: ignore[method-assign]
+        Response(404, {"error": {"message": "no such batch"}}) if batch_id == "batch_0" else look(batch_id)
+    )
+    store = Store(tmp_path / "c.sqlite")
+    for run in ("a", "b"):
+        with pytest.raises(EndpointError, match=r"does not know batch batch_0 .* --overwrite") as error:
+            list(opened(run=run).ask(ROWS, usable))
+        assert not getattr(error.value, "__notes__", [])
+        assert set(store.batches(llm_server.url).values()) == {"batch_0"}
+    client = opened(run="a")
+    client.begin()
+    assert all(isinstance(reply, Answer) for reply in client.ask(ROWS, usable))
+    assert len(llm_server.batches) == 2
+    assert store.batches(llm_server.url) == {}
+    assert set(llm_server.paid.values()) == {1}
+
+
+def test_a_batch_of_before_is_charged_to_the_run_that_was_begun_anew(llm_server: LlmServer, opened: Open) -> None:
+    """It is fetched, not made again: five answers beside the first, which was paid for before and is kept."""
+    interrupted(opened(run="a"), llm_server)
+    client = opened(run="a")
+    client.begin()
+    assert len(list(client.ask(ROWS, usable))) == len(ROWS)
+    assert (client.spending.answers, client.spending.reused) == (5, 1)
+    assert len(llm_server.batches) == 1
+
+
 def test_a_batch_that_was_planned_and_never_made_is_made(llm_server: LlmServer, opened: Open, tmp_path: Path) -> None:
     """The provider lists none with its token."""
     client = opened()

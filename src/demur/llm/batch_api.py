@@ -104,13 +104,20 @@ class BatchApi:
         ours = [batch.id for batch in newest if batch.metadata is not None and batch.metadata.get(_TOKEN) == token]
         return ours[0] if ours else None
 
-    def look(self, batch_id: str) -> Batch:
-        """Return how far a batch is.
+    def look(self, batch_id: str) -> Batch | None:
+        """Return how far a batch is, or None where the provider knows none of that id with our key.
 
         Raises:
-            EndpointError: The provider cannot be asked, or knows no such batch.
+            EndpointError: The provider cannot be asked.
         """
-        return self._ask(lambda: self._client.batches.retrieve(batch_id))
+
+        def look() -> Batch | None:
+            try:
+                return self._client.batches.retrieve(batch_id)
+            except openai.NotFoundError:
+                return None
+
+        return self._ask(look)
 
     def results(self, batch: Batch) -> str:
         """Download what became of a batch's requests, answers and errors, as JSON lines.

@@ -173,6 +173,9 @@ class _Errand:
         while self._under_way:
             for token, batch_id in list(self._under_way.items()):
                 batch = self._api.look(batch_id)
+                if batch is None:
+                    self._give_up(token, batch_id)
+                    continue
                 if told.get(token) != (state := _state(batch)):
                     told[token] = state
                     self._desk.tell(f"batch {batch_id}: {state}")
@@ -180,6 +183,23 @@ class _Errand:
                     self._fetch(token, batch)
             if self._under_way:
                 time.sleep(self._desk.poll_seconds)
+
+    def _give_up(self, token: str, batch_id: str) -> None:
+        """Forget a batch that the provider does not know, if its run was begun anew; who else made it may have the key.
+
+        Raises:
+            EndpointError: It is not to be forgotten.
+        """
+        del self._under_way[token]
+        if self._desk.store.batch_run(token) is not None:
+            message = (
+                f"{self._desk.endpoint.url} does not know batch {batch_id} with this key, and requests are noted to be "
+                "under way in it: give the key that it was made with; or begin its run anew with --overwrite, or take "
+                "another --cache, and they are asked, and may be paid for, again"
+            )
+            raise EndpointError(message)
+        self._desk.store.drop_batch(token)
+        self._desk.tell(f"batch {batch_id}: not known to the provider, asked again")
 
     def _fetch(self, token: str, batch: Batch) -> None:
         """Take over what became of a batch, all of it in one transaction, at the cost of the run that made it."""

@@ -221,9 +221,13 @@ class Store:
         return total
 
     def forget(self, run: str) -> None:
-        """Forget what a run was charged, because another one begins under its name; its answers stay."""
+        """Forget what a run was charged, because another one begins under its name; its answers stay.
+
+        Its batches stay, too, as those of nobody: whoever fetches them is charged.
+        """
         with self._writing() as connection:
             connection.execute("DELETE FROM charges WHERE run = ?", (run,))
+            connection.execute("UPDATE batches SET run = NULL WHERE run = ?", (run,))
 
     def plan_batch(self, token: str, url: str, prompts: Mapping[str, str], *, run: str) -> None:
         """Note that a run is about to make a batch, and the requests in it: name of the prompt by key."""
@@ -253,7 +257,7 @@ class Store:
         return str(found[0][0]) if found else None
 
     def batch_run(self, token: str) -> str | None:
-        """Return the run that made a batch; None where that was not noted."""
+        """Return the run that made a batch; None where that was not noted, or has been forgotten."""
         found = self._rows("SELECT run FROM batches WHERE token = ?", token)
         return None if not found or found[0][0] is None else str(found[0][0])
 
