@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import logging
 import threading
+from contextlib import nullcontext
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -293,6 +294,22 @@ def test_a_cost_is_never_exceeded(llm_server: LlmServer, opened: Open, concurren
     assert 250 < client.spending.cost <= 300
     assert client.spending.cost == pytest.approx(llm_server.completion_tokens)
     assert client.spending.answers == llm_server.n_paid
+
+
+def test_a_cost_is_not_exceeded_by_what_the_provider_writes_into_its_cache(llm_server: LlmServer, opened: Open) -> None:
+    """100 bytes are 50 tokens at most, for 2 USD each where they are written: 99 USD are none too many."""
+    price = Price(input=1_000_000.0, output=0.0, cache_write=2_000_000.0)
+    usage = {"prompt_tokens": 50, "completion_tokens": 1, "prompt_tokens_details": {"cache_write_tokens": 50}}
+    answer = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
+    llm_server.rejects = lambda _: Response(200, answer)
+    row = ChatRequest((Message("user", "x" * 100),), "p", None, {"max_tokens": 1})
+    for limit, has_room in ((99.0, False), (100.0, True)):
+        client = opened(prices=PriceList(date(2026, 1, 1), {"m": price}), budget=Budget(max_cost=limit))
+        found = client.estimate([row], answer_tokens=1)
+        assert (found.cost, found.ceiling_cost, found.least_room) == (25.0, 100.0, None if has_room else 0)
+        with nullcontext() if has_room else pytest.raises(BudgetError):
+            list(client.ask([row], usable))
+    assert client.spending.cost == 100
 
 
 def test_a_cost_is_not_exceeded_under_the_newer_name_of_the_limit(llm_server: LlmServer, opened: Open) -> None:

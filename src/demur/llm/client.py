@@ -177,16 +177,16 @@ class Client:
                 n_known += 1
                 continue
             is_bounded = is_bounded and request.max_tokens is not None
-            both = Usage(-(-request.n_bytes // _BYTES_PER_TOKEN), 0, 0, answer_tokens), ceiling_tokens(request)
-            usage, ceiling = usage + both[0], ceiling + both[1]
-            about, most = (self._ledger.cost(each, is_batch=self.is_batch) for each in both)
-            costs.append((about, most))
+            about = Usage(-(-request.n_bytes // _BYTES_PER_TOKEN), 0, 0, answer_tokens)
+            usage, ceiling = usage + about, ceiling + ceiling_tokens(request)
+            most = self._ledger.most(request, is_batch=self.is_batch)
+            costs.append((self._ledger.cost(about, is_batch=self.is_batch), most))
         is_known = self.price is not None
-        total, most_total = (self._ledger.cost(each, is_batch=self.is_batch) for each in (usage, ceiling))
         least, room = self._ledger.room((most, most) for _, most in costs), self._ledger.room(costs)
         return Estimate(
             n_requests, n_known, n_requests - len(keys), usage, ceiling if is_bounded else None,
-            total if is_known else None, most_total if is_known and is_bounded else None,
+            math.fsum(cost for cost, _ in costs) if is_known else None,
+            math.fsum(most for _, most in costs) if is_known and is_bounded else None,
             room if room < len(costs) else None, least if least < len(costs) else None,
         )  # fmt: skip
 

@@ -127,7 +127,7 @@ class Ledger:
 
     def reserve(self, key: str, request: ChatRequest, *, is_batch: bool = False) -> bool:
         """Set aside what a request may cost at most; False where the budget has no room for that."""
-        cost = self.cost(ceiling_tokens(request), is_batch=is_batch)
+        cost = self.most(request, is_batch=is_batch)
         elsewhere = [other.committed() for other in self._others]
         with self._lock:
             committed = [self._committed(), *elsewhere]
@@ -153,6 +153,10 @@ class Ledger:
     def cost(self, usage: Usage, *, is_batch: bool) -> float:
         """Return what tokens cost, in USD; 0 where no price is known."""
         return 0.0 if self._price is None else self._price.cost(usage, is_batch=is_batch)
+
+    def most(self, request: ChatRequest, *, is_batch: bool) -> float:
+        """Return what a request may cost at most, in USD; 0 where no price is known."""
+        return 0.0 if self._price is None else self._price.most(ceiling_tokens(request), is_batch=is_batch)
 
     def settle(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
@@ -59,6 +59,11 @@ class Price:
             + usage.completion_tokens * self.output
         )
         return whole * (self.batch_share if is_batch else 1.0) / _PER
+
+    def most(self, usage: Usage, *, is_batch: bool = False) -> float:
+        """Return what tokens cost at most, in USD: the provider may write all that it reads into its cache."""
+        written = replace(usage, written_tokens=usage.prompt_tokens)
+        return max(self.cost(usage, is_batch=is_batch), self.cost(written, is_batch=is_batch))
 
 
 @dataclass(frozen=True, slots=True, config=CLOSED)
