@@ -190,6 +190,36 @@ def test_a_dry_run_shows_the_plan_and_asks_nothing(demur: Demur, llm_server: Llm
     assert not llm_server.bodies
 
 
+def test_a_dry_run_holds_both_models_to_one_budget(demur: Demur, llm_server: LlmServer) -> None:
+    """Eight rows to write and eight to judge: of twelve answers, four are judgements, though either part would fit."""
+    words = ("synth", "generate", "small", "--dry-run", "--model", "m", "--base-url", llm_server.url, *PRICE)
+
+    def budget_lines(*limit: object) -> list[str]:
+        code, printed, errors = demur(*words, *limit)
+        assert code == 0, errors
+        return [line for line in printed.splitlines() if "budget" in line]
+
+    assert budget_lines("--max-answers", 12) == ["judge: budget: stops after 4 of 8 answers"]
+    assert budget_lines("--max-answers", 16) == []
+    costs = [line.split() for line in demur(*words)[1].splitlines() if "cost: about" in line]
+    usual, most = (sum(float(words[i]) for words in costs) for i in (3, 7))
+    assert [line.split(",")[0] for line in budget_lines("--max-cost", most - 0.001)] == ["judge: budget: holds for all"]
+    assert budget_lines("--max-cost", most + 0.001) == []
+    assert usual < most
+
+
+def test_a_dry_run_that_would_begin_anew_does_not_count_what_was_spent(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Sixteen answers were paid for: they count with --resume alone."""
+    opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    words = words_of("small", llm_server, tmp_path)
+    assert demur(*words)[0] == 0
+    others = (*words, "--parameter", "top_p=0.5", "--judge-parameter", "top_p=0.5", "--max-answers", 16, "--dry-run")
+    assert "budget" not in demur(*others, "--overwrite")[1]
+    assert "write: budget: stops after 0 of 8 answers" in demur(*others, "--resume")[1]
+
+
 def test_by_the_batch_api_rows_are_written_and_then_judged(
     demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
 ) -> None:

@@ -117,9 +117,12 @@ def generate(
         judge_key_variable if is_elsewhere or judge_key_variable is not None else key_variable,
         judge_price if is_other or judge_price is not None else price,
     )
+    # What an earlier run was charged counts where this one goes on with it; a dry one forgets nothing.
+    is_apart = out is None or (dry_run and not _goes_on(out, resume=resume))
+    run = None if is_apart or out is None else str(out.resolve())
     writer, checker = (
         role.client(
-            (concurrency, timeout, retries), prices, None if out is None else str(out.resolve()),
+            (concurrency, timeout, retries), prices, run,
             cache=cache, budget=Budget(max_cost, max_answers), is_batch=batch, poll_seconds=poll,
             tell=lambda line: say(console, line),
         )
@@ -148,6 +151,13 @@ def _model(recipe: SynthesisRecipe, given: str | None) -> str:
     raise typer.BadParameter(message, param_hint="--model")
 
 
+def _goes_on(out: Path, *, resume: bool) -> bool:
+    """Tell whether there is a run to go on with; else what was charged under its name is no part of this one."""
+    from demur.synthesis.journal import Places
+
+    return resume and Places(out).journal.is_file()
+
+
 def _run(generation: Generation, out: Path, console: Console, *, resume: bool, overwrite: bool) -> None:
     from demur.studies.holding import held
     from demur.synthesis.journal import Journal, Places
@@ -158,7 +168,7 @@ def _run(generation: Generation, out: Path, console: Console, *, resume: bool, o
     for client in clients:
         client.endpoint.key()
     with held(places.rows, places.lock):
-        is_new = not (resume and places.journal.is_file())
+        is_new = not _goes_on(out, resume=resume)
         journal = Journal.open(places, generation.manifest, resume=resume, overwrite=overwrite)
         if is_new:
             for client in clients:

@@ -36,6 +36,13 @@ class Budget:
                 message = f"{name}={value!r} is no limit; give a number from 0 on, or leave it out"
                 raise ValueError(message)
 
+    def has_room(self, n_answers: int, spent: float, most: float) -> bool:
+        """Tell whether another request fits, by what is paid for and set aside, and by what it may cost at most."""
+        if self.max_rows is not None and n_answers >= self.max_rows:
+            return False
+        # What is not known (nan) leaves no room.
+        return self.max_cost is None or spent + most <= self.max_cost
+
     def room(self, spent: Spending, costs: Iterable[tuple[float, float]]) -> int:
         """Count the requests that there is room for, one after the other.
 
@@ -43,11 +50,9 @@ class Budget:
             spent: What was spent before.
             costs: For each request what it is taken to cost, and what it may cost at most, in USD.
         """
-        answers, paid, n = spent.answers, spent.cost + spent.uncounted_cost, 0
+        paid, n = spent.cost + spent.uncounted_cost, 0
         for cost, most in costs:
-            is_full = self.max_rows is not None and answers + n >= self.max_rows
-            # What is not known (nan) leaves no room.
-            if is_full or (self.max_cost is not None and not paid + most <= self.max_cost):
+            if not self.has_room(spent.answers + n, paid, most):
                 break
             paid, n = paid + cost, n + 1
         return n

@@ -70,6 +70,11 @@ class Estimate:
         """Return the number of requests that would be paid for."""
         return self.requests - self.known - self.repeated
 
+    def spending(self, *, at_most: bool = False) -> Spending:
+        """Return what would be spent, by a rule of thumb or at most."""
+        cost = self.ceiling_cost if at_most else self.cost
+        return Spending(answers=self.asked, cost=math.nan if cost is None else cost)
+
 
 class Client:
     """Ask a model behind an endpoint, within a budget, and never pay for an answer twice."""
@@ -149,7 +154,12 @@ class Client:
             yield reply
 
     def estimate(
-        self, requests: Iterable[ChatRequest], *, answer_tokens: int, is_usable: IsUsable | None = None
+        self,
+        requests: Iterable[ChatRequest],
+        *,
+        answer_tokens: int,
+        is_usable: IsUsable | None = None,
+        before: Estimate | None = None,
     ) -> Estimate:
         """Say what requests would come to, without asking any.
 
@@ -157,6 +167,7 @@ class Client:
             requests: What would be asked.
             answer_tokens: Length of a usual answer, in tokens.
             is_usable: Tells a kept answer that will do from one that will be asked for again; None where all will do.
+            before: What a client that this one has joined is asked first, out of the same budget; None for nothing.
 
         Raises:
             BudgetError: A cost is limited, and the length of an answer is not.
@@ -182,7 +193,11 @@ class Client:
             most = self._ledger.most(request, is_batch=self.is_batch)
             costs.append((self._ledger.cost(about, is_batch=self.is_batch), most))
         is_known = self.price is not None
-        least, room = self._ledger.room((most, most) for _, most in costs), self._ledger.room(costs)
+        usual, longest = Spending(), Spending()
+        if before is not None:
+            usual, longest = before.spending(), before.spending(at_most=True)
+        room = self._ledger.room(costs, before=usual)
+        least = self._ledger.room(((most, most) for _, most in costs), before=longest)
         return Estimate(
             n_requests, n_known, n_requests - len(keys), usage, ceiling if is_bounded else None,
             math.fsum(cost for cost, _ in costs) if is_known else None,

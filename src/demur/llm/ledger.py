@@ -131,12 +131,7 @@ class Ledger:
         elsewhere = [other.committed() for other in self._others]
         with self._lock:
             committed = [self._committed(), *elsewhere]
-            n_answers, spent = sum(n for n, _ in committed), sum(cost_ for _, cost_ in committed)
-            if self._budget.max_rows is not None and n_answers >= self._budget.max_rows:
-                return False
-            limit = self._budget.max_cost
-            # What is not known (nan) leaves no room.
-            if limit is not None and not spent + cost <= limit:
+            if not self._budget.has_room(sum(n for n, _ in committed), sum(spent for _, spent in committed), cost):
                 return False
             self._reserved[key] = cost
         return True
@@ -223,9 +218,14 @@ class Ledger:
         with self._lock:
             self._spending += spending
 
-    def room(self, costs: Iterable[tuple[float, float]]) -> int:
-        """Count the requests that the budget has room for, by what each is taken to cost and may cost at most."""
-        return self._budget.room(sum((other.spending for other in self._others), self._spending), costs)
+    def room(self, costs: Iterable[tuple[float, float]], *, before: Spending) -> int:
+        """Count the requests that the budget has room for, by what each is taken to cost and may cost at most.
+
+        Args:
+            costs: Both, of each request, in USD.
+            before: What is taken to be spent beforehand, beside what has been.
+        """
+        return self._budget.room(sum((other.spending for other in self._others), self._spending) + before, costs)
 
     def exhausted(self) -> BudgetError:
         """Return the error that says what was spent, or that a limit cannot be held to for not knowing what was."""

@@ -128,13 +128,15 @@ class Generation:
         }
 
     def estimates(self) -> tuple[Estimate, Estimate]:
-        """Say what writing and judging every row once would come to; a row that is rejected is written again."""
+        """Say what writing every row once, then judging each, would come to; a rejected one is written again."""
         rows = (self.row_prompt.request(cell, 1) for cell in self.plan.cells)
         written = self.writer.estimate(rows, answer_tokens=_ROW_TOKENS, is_usable=_is_row)
         # What is judged is not known yet: a stand-in of the usual length, and each row another one.
         talks = (Conversation.of(f"{cell.id}: {_STAND_IN}", f"{cell.leaf}: {_STAND_IN}") for cell in self.plan.cells)
         questions = map(self.check_prompt.request, talks)
-        judged = self.checker.estimate(questions, answer_tokens=_JUDGEMENT_TOKENS, is_usable=self._is_judgement)
+        judged = self.checker.estimate(
+            questions, answer_tokens=_JUDGEMENT_TOKENS, is_usable=self._is_judgement, before=written
+        )
         return written, judged
 
     def run(self, journal: Journal, progress: Callable[[Decision], None] | None = None) -> Accounts:
