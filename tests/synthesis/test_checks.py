@@ -129,12 +129,22 @@ def test_turns_and_system_prompt_are_those_of_the_plan() -> None:
         ("4111 1111 1111 1111", "card number"),
         ("4111 1111 1111 1112", None),  # the check digit would be 1
         ("Order 1234567890123456789012", None),
+        ("4111 1111 1111 1111 12/27", "card number"),
+        ("card 4111-1111-1111-1111 737", "card number"),
+        ("4111111111111111 737", "card number"),
+        ("2026 4111 1111 1111 1111", "card number"),
+        ("3782 822463 10005, 1234", "card number"),
+        ("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30", None),
         ("219-09-9999", "identity number"),
         ("call 555-01-1234x", None),
         ("sk-abcdefghijklmnopqrstuvwx", "key"),
         ("-----BEGIN RSA PRIVATE KEY-----", "private key"),
         ("ann@firm.co.uk", "e-mail address"),
         ("ann@example.com, bob@mail.example.org, cid@firm.example", None),
+        ("ann@example.de", "e-mail address"),
+        ("ann@example-bank.com", "e-mail address"),
+        ("ann@example.company.com", "e-mail address"),
+        ("ann@example.com.firm.de", "e-mail address"),
     ],
 )
 def test_private_data_are_known_by_their_form(text: str, form: str | None) -> None:

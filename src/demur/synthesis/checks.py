@@ -24,15 +24,18 @@ _LEAST_SCRIPT = 0.3
 # What must not stand in training data whoever it belongs to, by its form. It finds forms, not meanings: harmful detail
 # is what the judge is asked about.
 _FORMS = {
-    "card number": re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])"),
     "identity number": re.compile(r"(?<![\w-])(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])"),
     "key": re.compile(r"\b(?:sk-[\w-]{20,}|gh[pousr]_\w{30,}|AKIA[0-9A-Z]{16}|xox[abpr]-[\w-]{10,})"),
     "private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     # Those of example.com and .example belong to nobody (RFC 2606).
     "e-mail address": re.compile(
-        r"[\w.+-]{1,64}@(?!(?:[\w-]+\.){0,4}example(?:\.(?:com|net|org))?\b)(?:[\w-]+\.){1,4}[a-z]{2,}", re.IGNORECASE
+        r"[\w.+-]{1,64}@(?!(?:[\w-]+\.){0,4}example(?:\.(?:com|net|org))?(?![\w-]|\.\w))(?:[\w-]+\.){1,4}[a-z]{2,}",
+        re.IGNORECASE,
     ),
 }
+# Cards are written in groups of four and more; lists of small numbers would be found in too many texts.
+_DIGIT_GROUPS = re.compile(r"(?<![\w-])\d{3,}(?:[ -]\d{3,})*(?!\w)")
+_CARD_DIGITS = range(13, 20)
 
 
 def row_problem(conversation: Conversation, cell: Cell, recipe: SynthesisRecipe) -> Problem | None:
@@ -76,16 +79,25 @@ def personal_data(text: str) -> str | None:
     >>> personal_data("Pay with 4111 1111 1111 1111.")
     'card number'
     """
-    for form, pattern in _FORMS.items():
-        for match in pattern.finditer(text):
-            if form != "card number" or _is_luhn(match[0]):
-                return form
-    return None
+    if any(len(number) in _CARD_DIGITS and _is_luhn(number) for number in _numbers(text)):
+        return "card number"
+    return next((form for form, pattern in _FORMS.items() if pattern.search(text)), None)
 
 
-def _is_luhn(text: str) -> bool:
-    """Tell whether the digits have the check digit of payment cards (ISO/IEC 7812-1, annex B)."""
-    digits = [int(character) for character in text if character.isdigit()][::-1]
+def _numbers(text: str) -> Iterator[str]:
+    """Yield the numbers that groups of digits side by side may be read as: other numbers may stand beside a card's."""
+    for match in _DIGIT_GROUPS.finditer(text):
+        groups = re.split("[ -]", match[0])
+        for first in range(len(groups)):
+            number = ""
+            for group in groups[first : first + _CARD_DIGITS.stop]:
+                number += group
+                yield number
+
+
+def _is_luhn(number: str) -> bool:
+    """Tell whether a number has the check digit of payment cards (ISO/IEC 7812-1, annex B)."""
+    digits = [int(character) for character in number][::-1]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
