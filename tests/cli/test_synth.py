@@ -53,6 +53,15 @@ def test_variants_of_what_is_evaluated_on_are_all_dropped(demur: Demur, labelled
     assert read(tmp_path / "kept.jsonl") == []
 
 
+def test_a_file_cannot_be_avoided_by_itself(demur: Demur, labelled_file: Path, tmp_path: Path) -> None:
+    """Left out, it would be compared with nothing; nothing is written."""
+    for given in (labelled_file, labelled_file.parent):
+        code, _, errors = demur("synth", "check", labelled_file, "--avoid", given, "--out", tmp_path / "kept.jsonl")
+        assert code == 2
+        assert "no row of it could be kept" in " ".join(errors.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_kept_is_as_it_was(demur: Demur, labelled_file: Path, tmp_path: Path) -> None:
     """A copy of the file and one more of its rows: the file comes back, the row does not; broken lines are counted."""
     lines = labelled_file.read_text(encoding="utf-8").splitlines()

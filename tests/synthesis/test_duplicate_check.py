@@ -190,6 +190,28 @@ def test_of_a_row_to_be_avoided_nothing_may_come_back(
     assert (drop.reason, drop.detail) == ("evaluation_row", detail)
 
 
+def test_of_a_row_to_be_avoided_nothing_may_come_back_at_an_earlier_turn(tmp_path: Path) -> None:
+    """A training row would hold the row of the test whole; whose earlier turns are its own is kept."""
+    comparison = DuplicateCheck()
+    comparison.avoid([write(tmp_path / "gold.jsonl", [row("gold")])])
+    rest = row("new", "Thank you, that is all.", "You are welcome.")["messages"]
+    rows = [
+        {**row(name), "messages": [*row(name, request_text, reply)["messages"], *rest]}
+        for name, request_text, reply in (
+            ("both", REQUEST, REPLY),
+            ("request", REQUEST, "By lot."),
+            ("reply", "Boats?", REPLY),
+            ("own", "Boats?", "By lot."),
+        )
+    ]
+    found = drops(comparison, write(tmp_path / "rows.jsonl", rows))
+    assert [(drop.id, drop.detail) for drop in found] == [
+        ("both", "exchange"),
+        ("request", "request"),
+        ("reply", "reply"),
+    ]
+
+
 def test_stock_replies_leak_nothing(tmp_path: Path) -> None:
     """Half of all refusals say these words; short requests count where they are the same, a word around them or not."""
     comparison = DuplicateCheck()

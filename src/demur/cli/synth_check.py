@@ -26,7 +26,7 @@ def check(
         list[Path] | None,
         typer.Option(
             help="JSONL file, or folder of some, that is evaluated on: no exchange or request of it may come back "
-            "(below 20 characters: no equal request), nor a reply of 80 characters or more. Repeatable."
+            "at any turn (below 20 characters: no equal request), nor a reply of 80 characters or more. Repeatable."
         ),
     ] = None,
     corpus: Annotated[
@@ -57,8 +57,12 @@ def check(
     comparison = DuplicateCheck(threshold=threshold, texts=read_texts(texts or []))
     avoided = [each for path in avoid or () for each in labelled_files(path)]
     kept_before = [each for path in corpus or () for each in labelled_files(path)]
-    n_avoided = comparison.avoid(_apart(avoided, file))
-    n_corpus = comparison.add_corpus(_apart(kept_before, file))
+    if file.resolve() in (path.resolve() for path in avoided):
+        message = f"{str(file)!r} is among what is to be avoided, so that no row of it could be kept; name other files"
+        raise typer.BadParameter(message, param_hint="--avoid")
+    n_avoided = comparison.avoid(avoided)
+    # A corpus may hold what is checked against it.
+    n_corpus = comparison.add_corpus(path for path in kept_before if path.resolve() != file.resolve())
     with ExitStack() as stack:
         keep: Callable[[str], None] | None = None
         reject: Callable[[str], None] | None = None
@@ -110,8 +114,3 @@ def _line(drop: Drop) -> str:
     if drop.partner is None or drop.similarity is None:
         return f"{name}: {drop.reason}: {drop.detail}"
     return f"{name}: {drop.reason}: {drop.detail} as in {drop.partner}, Jaccard {drop.similarity:.2f}"
-
-
-def _apart(files: list[Path], file: Path) -> list[Path]:
-    """Leave the file itself out: a corpus may hold what is checked against it."""
-    return [path for path in files if path.resolve() != file.resolve()]

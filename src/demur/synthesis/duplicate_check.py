@@ -90,7 +90,7 @@ class DuplicateCheck:
     near duplicate with another verdict is a contrast, not a copy. A row and its variants were made alike on purpose,
     down to case and marks: among them only the same text is a copy, to the letter and in all turns, and only the same
     words under another verdict are a conflict. Of a row to be avoided, neither the exchange nor the request nor the
-    reply may come back.
+    reply may come back, at no turn.
 
     Attributes:
         threshold: Jaccard index from which texts are near duplicates.
@@ -165,7 +165,7 @@ class DuplicateCheck:
         return self._leak(row, conversation) or self._copy(row, conversation)
 
     def _leak(self, row: Row, conversation: Conversation) -> Drop | None:
-        repeat = self._avoided.find(conversation)
+        repeat = self._avoided.find_in(conversation)
         if repeat is None:
             return None
         return self._dropped(row, "evaluation_row", repeat.view, repeat.key, repeat.similarity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from demur.data.label_fields import conversation_of, label_lines, require_files
@@ -89,7 +89,7 @@ class Seen:
             self._requests.setdefault(request, key)
 
     def find(self, conversation: Conversation) -> Repeat | None:
-        """Say which row a conversation repeats; None where it repeats none."""
+        """Say which row a conversation repeats by its last request and reply; None where it repeats none."""
         for view, text in _views(conversation):
             if found := self._near[view].find(text):
                 return Repeat(view, *found[0])
@@ -98,6 +98,12 @@ class Seen:
         if known is None:
             return None
         return Repeat("request", self._requests[known], jaccard(shingles(request), shingles(known)))
+
+    def find_in(self, conversation: Conversation) -> Repeat | None:
+        """Say which row a conversation repeats at its end, or at an earlier turn; None where it repeats none."""
+        replies = [i for i, turn in enumerate(conversation.turns) if turn.role == "assistant"]
+        parts = (replace(conversation, turns=conversation.turns[: i + 1]) for i in reversed(replies))
+        return next(filter(None, map(self.find, parts)), None)
 
 
 def read_seen(paths: list[Path]) -> tuple[Seen, int, list[RowError]]:

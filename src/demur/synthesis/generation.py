@@ -191,7 +191,7 @@ class Generation:
 
     def _problem(self, talk: Conversation, cell: Cell) -> Problem | None:
         """Return what is wrong with a row before anybody is asked to judge it."""
-        repeated = self.avoided.find(talk)
+        repeated = self.avoided.find_in(talk)
         return Problem("avoided", str(repeated)) if repeated is not None else row_problem(talk, cell, self.recipe)
 
     def _judged(self, cell: Cell, attempt: int, talk: Conversation, reply: Reply, kept: Seen) -> Decision:
