@@ -166,6 +166,10 @@ def test_a_request_without_answer_says_why_and_costs_nothing(
     [
         (Response(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}), "401.*Check the key"),
         (Response(404, {"error": {"message": "no such model"}}), "404 for model 'm'.*Check the name"),
+        (Response(401, {"error": {"message": "this key was flagged"}}), "401.*Check the key"),
+        (Response(402, {"error": {"message": "no credits for maximum tokens"}}), "402.*no credits"),
+        (Response(403, {"error": {"message": "Your organization was flagged for safety"}}), "403.*flagged for safety"),
+        (Response(404, {"error": {"message": "model name too long"}}), "404 for model 'm'.*Check the name"),
         (
             Response(429, {"error": {"message": "x", "code": "insufficient_quota"}}, {"Retry-After-Ms": "1"}),
             "takes no more requests for now",

@@ -27,6 +27,9 @@ PATIENCE = 20
 """Requests in a row without any answer, each after all its attempts, after which the endpoint is taken for down."""
 
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 400, 403, 404, 413, 422, 429
+# No key, no money, no such model: whatever is said with it, it is not of one row.
+_OF_ALL = (401, 402, _NOT_FOUND)
+_OF_THE_ACCOUNT = re.compile(r"\b(?:organi[sz]ation|account|access|api.?key|suspended|disabled)\b", re.IGNORECASE)
 _FILTERED = re.compile(r"content.?(?:filter|policy)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?(?:length|window)|too (?:long|many tokens)|maximum.{0,20}tokens", re.IGNORECASE)
 _EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
@@ -44,6 +47,8 @@ def failure_of(status: int, message: str) -> Failure:
     reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
     if is_passing(status):
         reason = "provider_unavailable"
+    elif status in _OF_ALL or (status == _FORBIDDEN and _OF_THE_ACCOUNT.search(message)):
+        reason = "request_rejected"
     elif _FILTERED.search(message):
         reason = "provider_refused"
     elif status == _TOO_LARGE or _TOO_LONG.search(message):
