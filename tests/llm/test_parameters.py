@@ -30,7 +30,10 @@ def test_what_cannot_be_given_is_answered_clearly(given: dict[str, Any], said: s
 
 
 def test_the_longest_answer_is_known_by_either_name() -> None:
-    """By the larger one where both are sent, and not at all where none is."""
+    """By the larger one where both are given, by the one that is where the other is a default, and by none else."""
     assert longest_answer(sent_parameters({"max_tokens": 9}, {"max_tokens": None, "max_completion_tokens": 40})) == 40
-    assert longest_answer(sent_parameters({"max_tokens": 9}, {"max_completion_tokens": 40})) == 40
+    assert longest_answer(sent_parameters({"max_tokens": 9}, {"max_completion_tokens": 4})) == 4
+    assert longest_answer(sent_parameters({"max_tokens": 9}, {"max_completion_tokens": 4, "max_tokens": 5})) == 5
+    assert longest_answer(sent_parameters({"max_completion_tokens": 9}, {"max_tokens": 4})) == 4
+    assert longest_answer(sent_parameters({"max_tokens": 9}, {"max_completion_tokens": None})) == 9
     assert longest_answer(sent_parameters({"max_tokens": 9}, {"max_tokens": None})) is None

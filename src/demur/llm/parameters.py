@@ -23,13 +23,19 @@ _NOT_SENT = {
 def sent_parameters(defaults: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what is sent beside the messages: defaults, what is given over them, and nothing that is None.
 
+    A longest answer that is given takes the place of a default under its other name, too.
+
     >>> sent_parameters({"temperature": 0.0, "max_tokens": 9}, {"temperature": None, "seed": 1})
     {'max_tokens': 9, 'seed': 1}
+    >>> sent_parameters({"max_tokens": 9}, {"max_completion_tokens": 5})
+    {'max_completion_tokens': 5}
 
     Raises:
         EndpointError: A parameter is none to give, or a longest answer is no whole number from 1 on.
     """
-    whole = {**defaults, **({} if given is None else given)}
+    ours = {} if given is None else given
+    replaced = _LIMITS if any(ours.get(name) is not None for name in _LIMITS) else ()
+    whole = {**{name: value for name, value in defaults.items() if name not in replaced}, **ours}
     sent = {name: value for name, value in whole.items() if value is not None}
     for name in sent.keys() & _NOT_SENT.keys():
         message = f"parameter {name}={sent[name]!r} cannot be given: {_NOT_SENT[name]}; leave it out"
