@@ -80,6 +80,7 @@ class LlmServer:
         authorizations: What was sent as a key.
         bodies: The JSON of each request for a completion.
         under_way: How many requests are.
+        blanks: How many go out before each body, twenty a second.
         peak: The most of them at a time.
         batches: Batches by id.
     """
@@ -96,6 +97,7 @@ class LlmServer:
         self.files: dict[str, str] = {}
         self.rejects: Callable[[dict[str, Any]], Response | None] = lambda _: None
         self.seconds = 0.0
+        self.blanks = 0
         self.polls = 2
         self.has_usage = True
         self._lock = threading.Lock()
@@ -310,10 +312,13 @@ class _Handler(BaseHTTPRequestHandler):
         if response.share:
             self.send_response(response.status if response.share == 1 else 200)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(self.llm.blanks + len(content)))
             for name, value in response.headers.items():
                 self.send_header(name, value)
             self.end_headers()
+            for _ in range(self.llm.blanks):
+                self.wfile.write(b" ")
+                time.sleep(0.05)
             self.wfile.write(content[: int(len(content) * response.share)])
         self.close_connection = response.share < 1
 

@@ -245,6 +245,18 @@ def test_an_attempt_that_takes_too_long_is_no_answer_and_may_be_billed(llm_serve
         list(client.ask([request(1)], usable))
 
 
+def test_blanks_do_not_keep_an_attempt_waiting_for_ever(llm_server: LlmServer, opened: Open) -> None:
+    """A server sends one each .05 seconds until the answer is there: three pass, and a hundred do not in .2 seconds."""
+    llm_server.blanks = 3
+    assert isinstance(next(opened().ask([request(0)], usable)), Answer)
+    llm_server.blanks = 100
+    client = opened(seconds=0.2)
+    (reply,) = client.ask([request(1)], usable)
+    assert isinstance(reply, Failure)
+    assert reply.may_be_paid
+    assert client.spending.uncounted == 1
+
+
 def test_several_threads_may_ask_by_one_client(llm_server: LlmServer, opened: Open) -> None:
     """Each gets its own replies in order, and the books hold all of them."""
     client, found = opened(), {}

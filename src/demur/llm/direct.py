@@ -168,7 +168,7 @@ class _Session:
         return asyncio.run_coroutine_threadsafe(self._ask(key, request), self._loop)
 
     async def _open(self) -> None:
-        self._wire = Wire()
+        self._wire = Wire(self._endpoint.timeout_seconds)
         self._client = self._endpoint.async_client(self._wire)
         self._slots = asyncio.Semaphore(self._endpoint.concurrency)
         self._sender = Sender(self._client, self._endpoint, self._key, dialect=self.dialect, tell=self._tell)

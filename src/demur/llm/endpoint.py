@@ -32,7 +32,8 @@ class Endpoint:
         base_url: Where an OpenAI-compatible API begins, mostly ending in `/v1`.
         key_variable: The environment variable that holds the key.
         concurrency: Requests at a time.
-        timeout_seconds: How long one attempt may take; one that was sent and takes longer is not tried again.
+        timeout_seconds: How long the answer to an attempt may keep one waiting, and twice that where its server sends
+            blanks until it is there; what was sent and takes longer is not tried again.
         max_retries: Further attempts after 408, 409, 429, 5xx and lost connections, each after a longer pause, or after
             the pause that the server asks for, up to two minutes.
 

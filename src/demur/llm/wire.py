@@ -23,9 +23,10 @@ class Wire(openai.DefaultAsyncHttpxClient):
         in_air: The tasks that wait for an answer to what they sent.
     """
 
-    def __init__(self) -> None:
-        """Open."""
+    def __init__(self, seconds: float) -> None:
+        """Open, given how long the answer to an attempt may keep one waiting."""
         super().__init__()
+        self._seconds = seconds
         self.is_closing = False
         self.in_air: set[asyncio.Task[Any] | None] = set()
 
@@ -40,8 +41,11 @@ class Wire(openai.DefaultAsyncHttpxClient):
         task = asyncio.current_task()
         self.in_air.add(task)
         try:
-            response = await super().send(request, **options)
-        except httpx2.ReadTimeout as error:
+            # The library's own limit is one between bytes, and some servers send blanks until the answer is there. To
+            # connect takes less than this, so that nothing is taken for sent that was not.
+            async with asyncio.timeout(2 * self._seconds):
+                response = await super().send(request, **options)
+        except (httpx2.ReadTimeout, TimeoutError) as error:
             message = "no answer came in time"
             raise Unheard(message) from error
         finally:
