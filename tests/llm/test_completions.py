@@ -34,6 +34,7 @@ def test_everything_that_counts_is_read() -> None:
         {"usage": {"prompt_tokens": 9, "completion_tokens": None}},
         {"usage": {"prompt_tokens": 9}},
         {"usage": {"prompt_tokens": -9, "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": 10**30, "completion_tokens": 3}},
         {"usage": "9 tokens"},
     ],
 )

@@ -26,7 +26,8 @@ def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:  # noqa: AN
 
 # What cannot be read counts as not there: an answer is paid for, however odd what stands beside it.
 _Maybe = Annotated[T | None, WrapValidator(_or_none)]
-_Count = Annotated[int, Field(ge=0)]
+# What is larger is no count, and SQLite keeps none from 2^63 on.
+_Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class _Lenient(BaseModel):
