@@ -81,6 +81,17 @@ def test_a_stub_does_not_load_until_it_is_filled(tmp_path: Path) -> None:
     assert "categories[2].definition: is still the placeholder '<fill in: the reason" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["no", "on", "null"])
+def test_a_key_that_yaml_would_take_for_something_else_is_one(tmp_path: Path, key: str) -> None:
+    """It is written in quotes, and known to be there."""
+    path = write(tmp_path / "mine.yaml", SMALL.replace("wont", "'yes'"))
+    new_category(path, key, group="yes")
+    with pytest.raises(TaxonomyError, match="is there already"):
+        new_category(path, key, group="yes")
+    write(path, filled(path.read_text(encoding="utf-8")))
+    assert Taxonomy.load(path).keys[-1] == key
+
+
 def test_a_further_stub_may_follow_one_that_is_not_filled(tmp_path: Path) -> None:
     """Several kinds can be laid out before any is written; also at the end of a file without an end of line."""
     text = SMALL[: SMALL.index("# Cases")].rstrip()

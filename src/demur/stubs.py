@@ -102,9 +102,9 @@ def _stub(key: str, group: str, name: str) -> Sequence[str]:
         return f'"{PLACEHOLDER} {hint}>"'
 
     return (
-        f"- key: {key}",
+        f"- key: {_quoted(key)}",
         f"  name: {json.dumps(name, ensure_ascii=False)}",
-        f"  group: {group}",
+        f"  group: {_quoted(group)}",
         f"  definition: {fill('the reason for which such a reply refuses, in a sentence or two')}",
         "  boundaries:",
         f"    - against: {fill('key of the nearest other category, or none')}",
@@ -120,6 +120,11 @@ def _stub(key: str, group: str, name: str) -> Sequence[str]:
         "  leaves:",
         f"    - {fill('a topic that rows are written about; six to sixty of them')}",
     )
+
+
+def _quoted(key: str) -> str:
+    """Write a key in quotes where YAML would read it as something else: `no`, `on`, `null`."""
+    return key if yaml.safe_load(key) == key else json.dumps(key)
 
 
 def _place(text: str, path: Path) -> tuple[int, int]:
