@@ -240,8 +240,6 @@ def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]
     ]
     usage, ceiling = found.usage, found.ceiling
     about = f"about {usage.prompt_tokens:,} in and {usage.completion_tokens:,} out"
-    from demur.report.numbers import with_noun
-
     replies = with_noun(found.requests + n_blank + n_broken, "reply", "replies")
     return [
         f"{replies}: {', '.join([f'{found.asked:,} to ask', *aside])}",

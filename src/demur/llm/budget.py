@@ -84,7 +84,7 @@ class Spending:
 
     def __add__(self, other: Self) -> Self:
         """Add two counts."""
-        return type(self)(*(_sum(ours, theirs) for ours, theirs in zip(_parts(self), _parts(other), strict=True)))
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
     @property
     def is_cost_known(self) -> bool:
@@ -104,11 +104,3 @@ class Spending:
             **tokens,
             "cost_usd": self.cost if self.is_cost_known else None,
         }
-
-
-def _parts(spending: Spending) -> tuple[Any, ...]:
-    return tuple(getattr(spending, name) for name in spending.__slots__)
-
-
-def _sum(ours: Any, theirs: Any) -> Any:  # noqa: ANN401  # numbers and counts of tokens, each with its own kind
-    return ours + theirs
