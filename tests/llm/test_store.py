@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -154,9 +155,9 @@ def test_a_file_that_cannot_be_used_is_answered_clearly(tmp_path: Path, content:
 
 def test_a_file_that_is_busy_for_a_moment_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner lets go of it in the first pause; SQLite itself is told not to wait."""
-    path.parent.mkdir()
+    Store(path).close()
     owner = sqlite3.connect(path, isolation_level=None)
-    owner.execute("CREATE TABLE t (a)")
+    owner.execute("PRAGMA journal_mode = DELETE")
     owner.execute("BEGIN IMMEDIATE")
     connect = sqlite3.connect
 
@@ -185,6 +186,18 @@ def test_a_cache_of_the_version_before_is_gone_on_with(path: Path) -> None:
     for found in (Store(path), Store(path)):
         assert found.find("a") is not None
         assert (found.batches("u"), found.batch_run("t")) == ({"t": None}, None)
+
+
+def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    """To the byte: neither tables nor a log are added."""
+    path = tmp_path / "diary.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE diary (day TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match=r"diary.sqlite: is a database of something else; .* --cache"):
+        Store(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_cache_of_another_version_is_left_alone(path: Path) -> None:

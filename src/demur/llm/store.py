@@ -1,8 +1,8 @@
-"""Keep answers, charges and batches under way on disk, so that whatever is paid for is never asked for again.
+"""Keep answers, charges and batches under way on disk, so that what has been paid for is never asked for again.
 
 One SQLite file. An answer and its charge are written in one transaction as soon as they are there: a process that is
-killed loses what is in flight, and nothing else. Several threads and processes may use one file. Nothing of a
-conversation is in it but what a model says of it, and no key.
+killed loses what is in flight, and nothing else. Several threads and processes may use one file; two that ask the same
+at once both pay for it. Nothing of a conversation is in it but what a model says of it, and no key.
 """
 
 from __future__ import annotations
@@ -95,6 +95,9 @@ class Store:
             self._prepare()
 
     def _prepare(self) -> None:
+        if self._is_foreign():
+            message = f"{self.path}: is a database of something else; give another file with --cache"
+            raise OutputError(message)
         if self._version() not in (0, 1, _VERSION):
             message = (
                 f"{self.path}: is a cache of version {self._version()}, not {_VERSION}; give another file with --cache"
@@ -125,6 +128,12 @@ class Store:
                 time.sleep(_PAUSE_SECONDS)
             else:
                 return
+
+    def _is_foreign(self) -> bool:
+        """Tell whether something is in the file, and no version; asked at once, as another process may make it now."""
+        query = "SELECT user_version = 0 AND EXISTS (SELECT * FROM sqlite_master) FROM pragma_user_version"
+        (is_foreign,) = self._connection.execute(query).fetchone()
+        return bool(is_foreign)
 
     def _version(self) -> int:
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
