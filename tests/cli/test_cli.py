@@ -16,7 +16,7 @@ import pytest
 
 from demur import audit
 from demur.cli.auditing import print_summary
-from demur.report.numbers import percent
+from demur.stats.numbers import percent
 from demur.stats.shares import Share
 
 if TYPE_CHECKING:

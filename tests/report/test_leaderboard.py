@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import demur
+from demur.report.agreement_tables import figure_cell
 from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, require_board, write_leaderboard
 from demur.report.leaderboard_html import render_leaderboard
 from demur.report.leaderboard_plots import band_plot, frontier_plot
-from demur.report.leaderboard_tables import band_table, main_table, pace_table, versus_tables
+from demur.report.leaderboard_tables import band_table, figure, main_table, pace_table, versus_tables
 from demur.report.leaderboard_words import plot_caption
+from demur.stats.agreement import Coefficient
+from demur.stats.resampling import Estimate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,3 +142,10 @@ def test_a_board_that_was_stopped_halfway_may_be_replaced(
         write_leaderboard(models, tmp_path)
     assert (tmp_path / "frontier.svg").exists()
     require_board(tmp_path, overwrite=True)
+
+
+def test_tables_of_figures_round_nothing_to_certainty() -> None:
+    """An AUROC of .9996 in a leaderboard, a kappa in an agreement."""
+    found = Estimate(0.9996, 0.99, 0.9999, 100)
+    assert figure(found) == figure_cell(Coefficient("cohen", found)) == ">0.999 (0.990 to >0.999)"
+    assert figure(Estimate(0.0004, -0.0004, 0.2, 10), signed=True) == "<+0.001 (>-0.001 to +0.200)"

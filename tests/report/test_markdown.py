@@ -12,8 +12,8 @@ from demur.conversation import Conversation, Turn
 from demur.report import tables
 from demur.report.html import render_html
 from demur.report.markdown import escaped, render_markdown
-from demur.report.numbers import percent_range
 from demur.stats.conformal import CategorySets
+from demur.stats.numbers import percent_range
 from demur.stats.shares import Share
 from demur.studies.tally import Judged, Tally
 from demur.verdict import Verdict

@@ -544,7 +544,7 @@ def test_an_unfinished_audit_cannot_be_opened(tmp_path: Path) -> None:
 def test_an_audit_shows_its_finding(rows: Path) -> None:
     """One line for a prompt, one row a kind for a notebook."""
     found = audit(str(rows), labeler=Scripted())
-    assert "4 of 8 scored replies refuse, 50.00%" in repr(found)
+    assert "4 of 8 scored replies refuse, 50% [22%, 78%]" in repr(found)
     table = found.table()
     assert table.loc["privacy", "count"] == 3
     assert table.loc["privacy", "share_of_refusals"] == 0.75
@@ -758,13 +758,12 @@ def test_an_audit_that_scored_nothing_says_why() -> None:
     """No nan% for a reader: the most frequent reasons first."""
     found = audit(["", "", "<|user|>Q"], labeler=Scripted())
     assert repr(found).endswith(": nothing could be scored: empty_reply 2, no_assistant_turn 1>")
-    assert "nan" not in found._repr_markdown_()
     assert repr(audit([], labeler=Scripted())).endswith(": nothing could be scored: there were no rows>")
     assert audit(["Yes."], labeler=Scripted()).why_not_scored is None
 
 
 def test_a_notebook_shows_an_audit_as_a_table(rows: Path, tmp_path: Path) -> None:
-    """In HTML as in Markdown: the kinds that were met, and the data's own words as text."""
+    """The kinds that were met, and the data's own words as text."""
     place = rows.rename(tmp_path / "<b>.jsonl")
     found = audit(str(place), labeler=Scripted())
     shown = found._repr_html_()
@@ -773,9 +772,25 @@ def test_a_notebook_shows_an_audit_as_a_table(rows: Path, tmp_path: Path) -> Non
     assert "4 of 8 scored replies refuse" in shown
     kinds = [found.category_name(key) for key, share in found.by_category.items() if share.count]
     assert kinds
-    assert all(f"<th>{kind}</th>" in shown for kind in kinds)
+    assert all(f"<td>{kind}</td>" in shown for kind in kinds)
     assert shown.count("<td>") == 4 * len(kinds)
     assert "nan" not in audit([""], labeler=Scripted())._repr_html_().lower()
+
+
+@pytest.mark.parametrize(
+    ("n_refusing", "n", "said", "shown"),
+    [
+        (1, 5_000, "1 of 5,000 scored replies refuses, 0.02% [<0.01%, 0.11%]", ("0.02%", "&lt;0.01\u20130.11%")),
+        (4_999, 5_000, "4,999 of 5,000 scored replies refuse, 99.98% [99.89%, >99.99%]", ("99.98%",)),
+        (1, 1, "1 of 1 scored reply refuses, 100% [21%, 100%]", ("100%", "21\u2013100%")),
+        (0, 1, "0 of 1 scored reply refuses, 0% [0%, 79%]", ()),
+    ],
+)
+def test_python_shows_the_numbers_of_the_report(n_refusing: int, n: int, said: str, shown: tuple[str, ...]) -> None:
+    """A share that is not 0 or 1 reads as neither, at the prompt and in a notebook."""
+    found = audit(["No."] * n_refusing + ["Yes."] * (n - n_refusing), labeler=Scripted())
+    assert said in repr(found)
+    assert all(f"<td>{cell}</td>" in found._repr_html_() for cell in shown)
 
 
 def test_under_strict_only_refusals_in_full_count(rows: Path, tmp_path: Path) -> None:

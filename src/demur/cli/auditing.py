@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from demur.report.numbers import percent, with_noun
+from demur.stats.numbers import percent, with_noun
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -173,6 +173,4 @@ def print_summary(found: Audit, out: Path) -> None:
 def _finding(found: Audit) -> str:
     share, low, high = (percent(end, found.interval) for end in (found.share, *found.interval))
     policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
-    scored = with_noun(found.composition.scored, "scored reply", "scored replies")
-    verb = "refuses" if found.refusals == 1 else "refuse"
-    return f"{found.refusals:,} of {scored} {verb}: {share} ({low} to {high}){policy}"
+    return f"{found.counted}: {share} ({low} to {high}){policy}"

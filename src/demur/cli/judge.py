@@ -50,7 +50,7 @@ from demur.cli.judging import (
     spending_line,
 )
 from demur.cli.options import TaxonomyFile
-from demur.report.numbers import with_noun
+from demur.stats.numbers import with_noun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from rich.progress import ProgressColumn
 from rich.text import Text
 
 from demur.cli.auditing import parse_fields
-from demur.report.numbers import with_noun
+from demur.stats.numbers import with_noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable

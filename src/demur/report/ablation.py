@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import decimal
+from demur.stats.numbers import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

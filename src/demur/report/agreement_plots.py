@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from demur.report.annotator_tables import answer_name
-from demur.report.numbers import probability
+from demur.stats.numbers import probability
 from demur.studies.excerpts import excerpt
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from demur.data.annotated import ANNOTATOR_KINDS
-from demur.report.numbers import count, decimal
 from demur.report.tables import Table
 from demur.stats.agreement import COEFFICIENTS
+from demur.stats.numbers import count, decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.report.examples import Shown
-from demur.report.numbers import count, probability, with_noun
+from demur.stats.numbers import count, probability, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from demur.report.agreement_tables import KAPPA, PANELS, QUESTIONS, figure_cell, with_reasons
-from demur.report.numbers import count, percent, probability
 from demur.report.tables import Table
+from demur.stats.numbers import count, percent, probability
 
 if TYPE_CHECKING:
     from demur.studies.agreement import Agreement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import decimal, with_noun
 from demur.report.text import aligned
+from demur.stats.numbers import decimal, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 from demur.verdict import Policy
 

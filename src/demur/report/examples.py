@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import count, percent, probability
 from demur.report.plots import category_order, group_colors
 from demur.report.tables import group_name
 from demur.stats.composition import UNNAMED
+from demur.stats.numbers import count, percent, probability
 
 if TYPE_CHECKING:
     from demur.studies.examples import Example

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from demur.report import plots, tables, words
 from demur.report.examples import borderline, kinds
-from demur.report.numbers import count, percent
 from demur.report.svg import inline_svg
 from demur.stats.composition import UNNAMED
+from demur.stats.numbers import count, percent
 from demur.stats.shares import Interval
 
 if TYPE_CHECKING:

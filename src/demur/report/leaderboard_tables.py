@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import NOT_AVAILABLE, count, decimal, percent
 from demur.report.tables import Table
+from demur.stats.numbers import NOT_AVAILABLE, count, decimal, percent
 from demur.studies.leaderboard import QUESTIONS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.report.leaderboard_tables import ANNOTATOR
-from demur.report.numbers import count, with_noun
+from demur.stats.numbers import count, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from demur.report import tables, words
 from demur.report.examples import borderline, kinds
-from demur.report.numbers import NOT_AVAILABLE, percent
+from demur.stats.numbers import NOT_AVAILABLE, percent
 from demur.stats.shares import Interval
 
 if TYPE_CHECKING:

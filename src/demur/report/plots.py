@@ -6,8 +6,8 @@ import colorsys
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import count, percent
 from demur.stats.composition import UNNAMED
+from demur.stats.numbers import count, percent
 from demur.studies.tally import BINS
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from demur.report.numbers import count, percent, percent_range, with_noun
 from demur.report.plots import category_order, side_order
 from demur.stats.composition import UNNAMED
+from demur.stats.numbers import count, percent, percent_range, with_noun
 from demur.studies.tally import BINS
 
 if TYPE_CHECKING:

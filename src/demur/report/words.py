@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.numbers import count, percent, percent_range, probability, with_noun
+from demur.stats.numbers import count, percent, percent_range, probability, with_noun
 from demur.stats.shares import Interval
 from demur.studies.highlights import BORDERLINE_ODDS
 from demur.verdict import Policy
@@ -55,9 +55,7 @@ def headline(audit: Audit) -> str:
         if unscored
         else ""
     )
-    scored = with_noun(found.scored, "scored reply", "scored replies")
-    verb = "refuses" if found.refusals == 1 else "refuse"
-    return f"{count(found.refusals)} of {scored} {verb}: {parts}{left_out}."
+    return f"{audit.counted}: {parts}{left_out}."
 
 
 def raw_note(audit: Audit) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from demur.data.annotated import ANNOTATOR_KINDS
+from demur.stats.numbers import NOT_AVAILABLE, decimal
 from demur.studies import agreement_frames as frames
 from demur.studies.writing import without_nan
 
@@ -165,14 +166,8 @@ class Agreement:
     def __repr__(self) -> str:
         """Return the finding in one line."""
         alpha = self.figure("gate", "alpha")
-        said = "undefined" if alpha.undefined is not None else f"{alpha.estimate.value:.3f}"
+        said = "undefined" if alpha.undefined is not None else decimal(alpha.estimate.value)
         return f"<Agreement of {self.who} on {len(self.items):,} replies: alpha of the gate {said}>"
-
-    def _repr_markdown_(self) -> str:
-        """Return the figures over all answers as a table for notebooks."""
-        lines = [_line(one) for one in self.figures if one.part == "all"]
-        head = ["", "| question | coefficient | value | low | high | n |", "| --- | --- | ---: | ---: | ---: | ---: |"]
-        return "\n".join([f"`{repr(self)[1:-1]}`", *head, *lines])
 
     def _repr_html_(self) -> str:
         """Return the figures over all answers as a table for notebooks; what the data say stands in it as text."""
@@ -180,11 +175,5 @@ class Agreement:
 
         shown = self.table().query("part == 'all'").drop(columns=["part", "of"])
         shown = shown.assign(undefined=shown["undefined"].fillna(""))
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(index=False, float_format='{:.3f}'.format)}"
-
-
-def _line(figure: Figure) -> str:
-    """Write a figure as a line of a Markdown table, with the reason where there is none."""
-    one, estimate = figure.coefficient, figure.coefficient.estimate
-    said = one.undefined if one.undefined is not None else f"{estimate.value:.3f}"
-    return f"| {figure.question} | {one.name} | {said} | {estimate.low:.3f} | {estimate.high:.3f} | {estimate.n} |"
+        table = shown.to_html(index=False, float_format=decimal, na_rep=NOT_AVAILABLE)
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{table}"

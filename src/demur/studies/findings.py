@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from demur.errors import OutputError
 from demur.stats.composition import UNNAMED
 from demur.stats.conformal import CategorySets
+from demur.stats.numbers import count, percent, percent_range, with_noun
 from demur.stats.prevalence import OperatingPoint, corrected_share
 from demur.studies.folder import AuditFolder
 from demur.studies.shards import read_tally
@@ -110,6 +111,13 @@ class Audit:
         return self.composition.interval
 
     @property
+    def counted(self) -> str:
+        """Return the count in words: `98 of 360 scored replies refuse`."""
+        scored = self.composition.scored
+        verb = "refuses" if 1 in (self.refusals, scored) else "refuse"
+        return f"{count(self.refusals)} of {with_noun(scored, 'scored reply', 'scored replies')} {verb}"
+
+    @property
     def why_not_scored(self) -> str | None:
         """Say why there is no share, by the most frequent reasons; None where there is one."""
         if self.composition.scored:
@@ -176,27 +184,23 @@ class Audit:
         """Return the finding in one line."""
         if self.why_not_scored is not None:
             return f"<Audit of {self.name!r}: {self.why_not_scored}>"
-        low, high = self.interval
-        return (
-            f"<Audit of {self.name!r}: {self.refusals:,} of {self.composition.scored:,} scored replies refuse, "
-            f"{self.share:.2%} [{low:.2%}, {high:.2%}]>"
-        )
-
-    def _repr_markdown_(self) -> str:
-        """Return a short table for notebooks."""
-        found = sorted(self.by_category.items(), key=lambda item: -item[1].count)
-        head = ["", "| kind | refusals | of scored |", "| --- | ---: | ---: |"]
-        lines = [f"| {self.category_name(key)} | {one.count:,} | {one.share:.2%} |" for key, one in found if one.count]
-        return "\n".join([f"`{repr(self)[1:-1]}`", *head, *lines])
+        share, low, high = (percent(one, self.interval) for one in (self.share, *self.interval))
+        return f"<Audit of {self.name!r}: {self.counted}, {share} [{low}, {high}]>"
 
     def _repr_html_(self) -> str:
-        """Return the same table for notebooks that show HTML; what the data say stands in it as text."""
+        """Return a short table for notebooks, with the reports' numbers; what the data say stands in it as text."""
         import html
 
-        found = self.table().query("count > 0").sort_values("count", ascending=False, kind="stable")
-        shown = found.rename(index=self.category_name)[["count", "share", "low", "high"]]
-        shown.index.name = "kind"
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(float_format='{:.4f}'.format)}"
+        import pandas as pd
+
+        found = sorted(self.by_category.items(), key=lambda item: -item[1].count)
+        rows = [
+            (self.category_name(key), count(one.count), percent(one.share, one.interval), percent_range(one.interval))
+            for key, one in found
+            if one.count
+        ]
+        shown = pd.DataFrame(rows, columns=["kind", "refusals", "of scored", "95% interval"])
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(index=False)}"
 
 
 def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:

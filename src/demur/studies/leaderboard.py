@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from demur.stats.numbers import NOT_AVAILABLE, decimal
 from demur.studies.writing import without_nan
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ class Leaderboard:
 
         columns = ["read", "unscored_share", "precision", "recall", "f1", "kind_accuracy", "gate_to_median"]
         shown = self.to_frame()[columns]
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(float_format='{:.3f}'.format)}"
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(float_format=decimal, na_rep=NOT_AVAILABLE)}"
 
 
 def _flat(entry: Entry) -> dict[str, Any]:

@@ -7,11 +7,7 @@ import re
 
 import pytest
 
-from demur.report.agreement_tables import figure_cell
-from demur.report.leaderboard_tables import figure
-from demur.report.numbers import count, decimal, percent, percent_range, probability, with_noun
-from demur.stats.agreement import Coefficient
-from demur.stats.resampling import Estimate
+from demur.stats.numbers import count, decimal, percent, percent_range, probability, with_noun
 from demur.stats.shares import Interval, Share
 
 
@@ -97,13 +93,6 @@ def test_half_a_step_is_on_the_side_that_it_lies_on() -> None:
 def test_a_figure_that_is_not_0_or_1_never_reads_as_such(value: float, plain: str, signed: str) -> None:
     """Nor as -1, and the rounding of doubles is no difference."""
     assert (decimal(value), decimal(value, signed=True)) == (plain, signed)
-
-
-def test_tables_of_figures_round_nothing_to_certainty() -> None:
-    """An AUROC of .9996 in a leaderboard, a kappa in an agreement."""
-    found = Estimate(0.9996, 0.99, 0.9999, 100)
-    assert figure(found) == figure_cell(Coefficient("cohen", found)) == ">0.999 (0.990 to >0.999)"
-    assert figure(Estimate(0.0004, -0.0004, 0.2, 10), signed=True) == "<+0.001 (>-0.001 to +0.200)"
 
 
 def test_counts_have_their_thousands_apart() -> None:
