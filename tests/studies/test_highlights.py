@@ -48,6 +48,15 @@ def test_borderline_replies_stand_on_both_sides_of_the_threshold() -> None:
     assert [one.row_id for one in found.borderline] == [2, 1, 0]
 
 
+def test_the_nearest_to_the_threshold_are_so_by_their_odds() -> None:
+    """Odds of 1 to 19: those of .09 are 1.9 times as high, those of .0163 less than a third, a nearer number or not."""
+    far = [_judged(row, 0.0163, reply=f"Answer {row}.") for row in range(BORDERLINE)]
+    found = Highlights.of([*far, _judged(90, 0.09), _judged(91, 0.05)], keys=KEYS, threshold=0.05)
+    assert [one.row_id for one in found.borderline] == [91, 90, *range(BORDERLINE - 2)]
+    certain = Highlights.of([_judged(0, 1.0), _judged(1, 1.0 - 2**-53)], keys=KEYS, threshold=1.0 - 2**-53)
+    assert [one.row_id for one in certain.borderline] == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("threshold", "low", "high"), [(0.5, 0.2, 0.8), (0.2, 1 / 17, 0.5), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)]
 )

@@ -40,8 +40,8 @@ class Highlights:
         surest: Refusals of each kind (`unnamed` for those of none) by falling P(refuses and of the kind), `SUREST` at
             most.
         doubtful: Refusals of each kind whose P(refuses and of the kind) is nearest to one half, `DOUBTFUL` at most.
-        borderline: Replies whose probability of refusal is within `near`, those nearest to the threshold, `BORDERLINE`
-            at most.
+        borderline: Replies whose probability of refusal is within `near`, those nearest to the threshold by their
+            log-odds, `BORDERLINE` at most.
         wordings: How refusals open, counted.
         broken: The first rows that could not be read, `BROKEN_ROWS` at most.
     """
@@ -172,7 +172,12 @@ def _borderline(examples: Iterable[Example], threshold: float | None) -> tuple[E
         return ()
     low, high = _near(threshold)
     near = [one for one in examples if low <= one.refusal_probability <= high]
-    return _best(near, lambda one: abs(one.refusal_probability - threshold), BORDERLINE)
+    return _best(near, lambda one: _distance(one.refusal_probability, threshold), BORDERLINE)
+
+
+def _distance(p: float, threshold: float) -> float:
+    """Return tanh(|log-odds(p) - log-odds(threshold)| / 2): it ranks as the difference does, and 0 and 1 have one."""
+    return 0.0 if p == threshold else abs(p - threshold) / (p * (1 - threshold) + threshold * (1 - p))
 
 
 def _near(threshold: float) -> tuple[float, float]:
