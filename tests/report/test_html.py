@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from demur.conversation import Conversation
 from demur.errors import OutputError
 from demur.report import write_reports
 from demur.report.html import render_html
+from demur.stats.composition import Composition
 from demur.studies.findings import Audit
 from demur.studies.tally import Judged, Tally
 from demur.verdict import Verdict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from demur.stats.shares import Share
     from demur.taxonomy import Taxonomy
 
 _VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -156,6 +158,22 @@ def test_an_audit_of_nothing_is_a_page_without_numbers(empty_audit: Audit) -> No
     assert "There is no refusal to show." in text
     assert "svg" not in page.tags
     assert not re.search(r"\bnan\b", text)
+
+
+def test_shares_are_worked_out_once_for_each_part_of_a_page(
+    full_audit: Audit, taxonomy: Taxonomy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not once for each kind: design effects of very many kinds take their time."""
+    taken: list[Composition] = []
+    original = Composition._shares
+
+    def counted(self: Composition, *given: Any) -> dict[str, Share]:
+        taken.append(self)
+        return original(self, *given)
+
+    monkeypatch.setattr(Composition, "_shares", counted)
+    render_html(full_audit)
+    assert 0 < len(taken) < 2 * len(taxonomy)
 
 
 def test_plots_have_words_for_those_who_do_not_see_them(full_audit: Audit) -> None:

@@ -11,6 +11,7 @@ from demur.stats.composition import UNNAMED
 from demur.stats.numbers import count, percent, probability
 
 if TYPE_CHECKING:
+    from demur.stats.shares import Share
     from demur.studies.examples import Example
     from demur.studies.findings import Audit
 
@@ -66,7 +67,8 @@ class Kind:
 
 def kinds(audit: Audit) -> tuple[Kind, ...]:
     """Return every category that was met, in the order of the plot."""
-    return tuple(_kind(audit, key) for key in category_order(audit) if audit.by_category[key].count)
+    shares = audit.by_category
+    return tuple(_kind(audit, key, shares[key]) for key in category_order(audit) if shares[key].count)
 
 
 def borderline(audit: Audit) -> tuple[Shown, ...]:
@@ -74,8 +76,7 @@ def borderline(audit: Audit) -> tuple[Shown, ...]:
     return tuple(_shown(one, audit, with_outcome=True) for one in audit.highlights.borderline)
 
 
-def _kind(audit: Audit, key: str) -> Kind:
-    share = audit.by_category[key]
+def _kind(audit: Audit, key: str, share: Share) -> Kind:
     surest = audit.highlights.surest.get(key, ())
     doubtful = tuple(one for one in audit.highlights.doubtful.get(key, ()) if one not in surest)
     is_unnamed = key == UNNAMED

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from demur.stats.composition import Composition
     from demur.stats.shares import Share
     from demur.studies.evaluation import Evaluation
     from demur.studies.findings import Audit
@@ -43,8 +42,8 @@ _LINEAR_UP_TO = 40
 
 def composition_plot(audit: Audit) -> Figure:
     """Draw the share of scored replies that refuse for each category, in the groups' colours, with 95 % intervals."""
-    keys = category_order(audit)
-    shares = [audit.by_category[key] for key in keys]
+    keys, by_category = category_order(audit), audit.by_category
+    shares = [by_category[key] for key in keys]
     figure, axes = _canvas(len(keys))
     _bars(axes, [audit.category_name(key) for key in keys], shares, [_group(audit, key) for key in keys], audit)
     return figure
@@ -89,7 +88,8 @@ def sides_plot(audit: Audit) -> Figure:
     keys = side_order(audit)
     figure, axes = _canvas(len(keys) + 1, per_bar=_BAR_HEIGHT * (0.5 + 0.4 * len(sides)))
     for number, (side, composition) in enumerate(sides.items()):
-        shares = [composition.refused, *(_shares(composition, key) for key in keys)]
+        by_category = composition.by_category
+        shares = [composition.refused, *(by_category[key] for key in keys)]
         offset = (number - (len(sides) - 1) / 2) * 0.56 / max(1, len(sides))
         _points(axes, shares, offset=offset, hue=_SIDE_HUES[number % len(_SIDE_HUES)], label=side)
     _label_rows(axes, ["All refusals", *(audit.category_name(key) for key in keys)])
@@ -195,10 +195,6 @@ def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value * 100:g}%")
     axes.set_xlabel("of scored replies", fontsize=9.5)
-
-
-def _shares(composition: Composition, key: str) -> Share:
-    return composition.by_category[key]
 
 
 def _group(audit: Audit, key: str) -> str:
