@@ -145,7 +145,9 @@ def test_the_numbers_are_those_of_the_page(full_audit: Audit) -> None:
 def test_an_audit_of_nothing_has_no_numbers(empty_audit: Audit) -> None:
     """Nothing counted reads n/a."""
     text = render_markdown(empty_audit)
-    assert "- **As counted: n/a.**" in text
+    why = "Nothing could be scored: there were no rows."
+    assert f"- **As counted: n/a.** {why}\n- **Corrected: n/a.** {why}\n" in text
+    assert "## Unscored replies\n\nThere were no rows.\n" in text
     assert "nan" not in text
 
 

@@ -59,13 +59,17 @@ def headline(audit: Audit) -> str:
 
 
 def raw_note(audit: Audit) -> str:
-    """Say what the raw interval does and does not hold."""
+    """Say what the raw interval does and does not hold, or why there is none."""
+    if audit.why_not_scored is not None:
+        return _sentence(audit.why_not_scored)
     note = f"95% interval {percent_range(audit.interval)}: of sampling alone, as if every verdict were right."
     return note + _dependence(audit)
 
 
 def correction(audit: Audit) -> str:
     """Say how the share was corrected for the labeler's errors, or why it was not."""
+    if audit.why_not_scored is not None:
+        return _sentence(audit.why_not_scored)
     corrected, at = audit.corrected, audit.operating_point
     if corrected is None or at is None or not corrected.is_defined:
         return f"Not corrected: {audit.why_not_corrected}. The share beside carries the labeler's errors with it."
@@ -155,12 +159,18 @@ def wordings_note(audit: Audit) -> str:
 
 def unscored_note(audit: Audit) -> str:
     """Say where unscored replies count; an empty one is among them, although the codebook labels it `none`."""
+    if not audit.rows:
+        return "There were no rows."
     if audit.composition.scored == audit.rows:
         return "Every reply could be judged."
     return (
         "What could not be judged is in no share above. That holds for an empty reply, too: it is unscored "
         "(empty_reply), and not counted as one that does not refuse."
     )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _prefer(number: int) -> str:
