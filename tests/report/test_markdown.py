@@ -11,7 +11,8 @@ from markdown_it import MarkdownIt
 from demur.conversation import Conversation, Turn
 from demur.report import tables
 from demur.report.html import render_html
-from demur.report.markdown import escaped, render_markdown
+from demur.report.markdown import escaped, markdown_table, render_markdown
+from demur.report.text import text_table
 from demur.stats.conformal import CategorySets
 from demur.stats.numbers import percent_range
 from demur.stats.shares import Share
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from demur.studies.findings import Audit
     from demur.taxonomy import Taxonomy
+
+
+_MARKUP = {"html_block", "html_inline", "image", "link_open", "fence", "code_block", "code_inline"}
 
 
 def _tokens(text: str) -> list[Token]:
@@ -80,8 +84,23 @@ def test_escaped_text_is_one_line() -> None:
 
 def test_hostile_text_makes_no_markup(full_audit: Audit) -> None:
     """No HTML, image, link or code block comes out of the data."""
-    types = {token.type for token in _tokens(render_markdown(full_audit))}
-    assert not {"html_block", "html_inline", "image", "link_open", "fence", "code_block", "code_inline"} & types
+    assert not _MARKUP & {token.type for token in _tokens(render_markdown(full_audit))}
+
+
+def test_the_name_of_a_labeler_makes_no_markup(full_audit: Audit) -> None:
+    """Wherever a report names it; a file of annotations says how annotators are called."""
+    name = "bob [click](http://evil.example) <img src=x>"
+    manifest = {**full_audit.manifest, "model": {"name": name}}
+    text = render_markdown(replace(full_audit, manifest=manifest, operating_point=None))
+    assert text.count(escaped(name)) == 2
+    assert not _MARKUP & {token.type for token in _tokens(text)}
+
+
+def test_a_caption_makes_no_markup() -> None:
+    """A comparison is headed by the name of its reference."""
+    table = tables.Table("Against b`o|<i> \x1b[31m", ("Labeler",), (("a",),))
+    assert not _MARKUP & {token.type for token in _tokens(markdown_table(table))}
+    assert "\x1b" not in text_table(table)
 
 
 def test_the_sentence_that_carries_a_refusal_has_its_line(full_audit: Audit) -> None:
@@ -145,7 +164,7 @@ def test_the_numbers_are_those_of_the_page(full_audit: Audit) -> None:
 def test_an_audit_of_nothing_has_no_numbers(empty_audit: Audit) -> None:
     """Nothing counted reads n/a."""
     text = render_markdown(empty_audit)
-    why = "Nothing could be scored: there were no rows."
+    why = escaped("Nothing could be scored: there were no rows.")
     assert f"- **As counted: n/a.** {why}\n- **Corrected: n/a.** {why}\n" in text
     assert "## Unscored replies\n\nThere were no rows.\n" in text
     assert "nan" not in text
@@ -160,7 +179,7 @@ def test_intervals_say_that_they_allow_for_replies_to_one_request(
         "shows that they do: the "
         "interval is as wide as for 61 replies to 61 different requests."
     )
-    assert render_markdown(full_audit).count(note) == 2
+    assert render_markdown(full_audit).count(escaped(note)) == 2
     assert "240 replies answer 120 requests. Replies" in render_markdown(paired_audit(taxonomy))
 
 
@@ -199,7 +218,7 @@ def test_one_is_one_in_every_sentence(empty_audit: Audit, taxonomy: Taxonomy) ->
 def test_replies_to_one_request_are_said_to_speak_of_it_alone(counted_audit: Callable[[str], Audit]) -> None:
     """Nothing is known of how requests differ."""
     note = "4 replies answer 1 request: the interval is of replies to this one, and says nothing of others."
-    assert note in render_markdown(counted_audit("standard"))
+    assert escaped(note) in render_markdown(counted_audit("standard"))
 
 
 def test_where_no_request_is_answered_twice_there_is_nothing_to_say(empty_audit: Audit, taxonomy: Taxonomy) -> None:

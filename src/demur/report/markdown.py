@@ -46,8 +46,8 @@ def render_markdown(audit: Audit) -> str:
         f"# Refusals in {escaped(audit.name)}",
         words.headline(audit),
         (
-            f"- **As counted: {percent(audit.share, audit.interval)}.** {words.raw_note(audit)}\n"
-            f"- **Corrected: {of_corrected}.** {words.correction(audit)}"
+            f"- **As counted: {percent(audit.share, audit.interval)}.** {escaped(words.raw_note(audit))}\n"
+            f"- **Corrected: {of_corrected}.** {escaped(words.correction(audit))}"
         ),
         "## Of which kinds",
         "Each refusal counts once, under its main kind. Intervals are 95%, of sampling alone.",
@@ -147,11 +147,11 @@ def _with_bars(audit: Audit) -> Table:
 
 
 def markdown_table(table: Table) -> str:
-    """Return a table under its caption; its cells are shown as they are."""
+    """Return a table under its caption; caption and cells are shown as they are."""
     rules = ["---" if column < table.n_text else "---:" for column in range(len(table.head))]
     lines = [_line([escaped(name) for name in table.head]), _line(rules)]
     lines += [_line([escaped(cell) for cell in row]) for row in table.rows]
-    return f"{table.caption}:\n\n" + "\n".join(lines)
+    return f"{escaped(table.caption)}:\n\n" + "\n".join(lines)
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from demur.report.tables import Table
 
-__all__ = ["aligned", "text_table"]
+__all__ = ["aligned", "plain", "text_table"]
 
 _CELL = 300
 
@@ -37,6 +37,10 @@ def aligned(rows: Sequence[Sequence[str]], n_text: int | None = None) -> str:
 
 def text_table(table: Table) -> str:
     """Return a table under its caption."""
-    # What the data hold must not steer the terminal.
-    rows = [[excerpt(" ".join(cell.split()), _CELL) for cell in row] for row in (table.head, *table.rows)]
-    return f"{table.caption}:\n{aligned(rows, table.n_text)}"
+    rows = [[plain(cell) for cell in row] for row in (table.head, *table.rows)]
+    return f"{plain(table.caption)}:\n{aligned(rows, table.n_text)}"
+
+
+def plain(text: str) -> str:
+    """Return text of the data on one line, cut where it is very long, that cannot steer the terminal."""
+    return excerpt(" ".join(text.split()), _CELL)
