@@ -15,6 +15,7 @@ from demur.conversation import Conversation
 from demur.data.labelled import Labelled
 from demur.labelers.keywords import KeywordLabeler
 from demur.report.evaluation import evaluation_markdown, evaluation_text
+from demur.report.markdown import escaped
 from demur.report.plots import risk_coverage_plot
 from demur.stats.conformal import CategorySets
 from demur.stats.metrics import Confusion
@@ -241,10 +242,10 @@ def test_an_evaluation_becomes_json_without_nan() -> None:
 
 @pytest.mark.parametrize("render", [evaluation_markdown, evaluation_text])
 def test_a_rendered_evaluation_shows_every_figure(render: object) -> None:
-    """Nothing is left to look up elsewhere; what is undefined is a dash."""
+    """Nothing is left to look up elsewhere; what is undefined is said to be."""
     assert callable(render)
     text = render(evaluated())
-    for words in ("scripted", "5 scored, 1 unscored (empty_reply 1)", "AUROC", "end to end", "privacy", "unnamed"):
+    for words in ("scripted", "5 scored, 1 unscored (empty", "AUROC", "end to end", "privacy", "unnamed"):
         assert words in text
     assert "nan" not in text.lower().split()
 
@@ -252,8 +253,8 @@ def test_a_rendered_evaluation_shows_every_figure(render: object) -> None:
 def test_data_without_kinds_have_no_tables_of_kinds() -> None:
     """Sixteen rows of dashes say nothing."""
     text = evaluation_text(evaluated([ROWS[3]], (VERDICTS[3],)))
-    assert "GATE" in text
-    assert "EACH KIND" not in text
+    assert "Gate:\n" in text
+    assert "Each kind" not in text
 
 
 def test_markdown_tables_are_tables() -> None:
@@ -264,8 +265,20 @@ def test_markdown_tables_are_tables() -> None:
     assert "| accuracy | 0.600 |" in "\n".join(lines)
 
 
+def test_what_the_data_hold_is_shown_as_it_is() -> None:
+    """A family with a pipe keeps its row, markup is none, and nothing steers the terminal."""
+    names = ("a|b", "x\ny <b>", "\x1b[31mred")
+    rows = [replace(row, family=names[place % 3]) for place, row in enumerate(ROWS)]
+    found = evaluate(Scripted(VERDICTS, name="`<i>` \x1b[31m"), rows, TAXONOMY, resamples=5)
+    text, markdown = evaluation_text(found), evaluation_markdown(found)
+    assert "\x1b" not in text + markdown
+    assert "\nx y <b> " in text
+    assert all(f"\n| {name} | " in markdown for name in (r"a\|b", r"x y \<b\>"))
+    assert markdown.startswith(r"## Evaluation of \`\<i\>\` ")
+
+
 def test_text_columns_are_aligned() -> None:
-    """The values of a table begin in the same column."""
+    """The values of a table end in the same column."""
     lines = [
         line for line in evaluation_text(evaluated()).splitlines() if line.startswith(("precision", "Brier score"))
     ]
@@ -280,7 +293,7 @@ def test_rows_without_a_word_of_truth_are_counted_and_named() -> None:
     assert found.to_json()["without_truth"] == 2
     said = "No label says of 2 scored rows whether the reply refuses: in no figure, either."
     assert said in evaluation_text(found)
-    assert said in evaluation_markdown(found)
+    assert escaped(said) in evaluation_markdown(found)
     assert "no label says" not in evaluation_text(evaluated())
     one_bit = replace(ROWS[0], outcome=None)
     verdicts = (refused("privacy"), Verdict("none", 0.1))
@@ -366,7 +379,7 @@ def test_without_sets_there_is_nothing_to_measure(labeler: Scripted, rows: list[
     evaluation = evaluate(labeler, rows, TAXONOMY, resamples=20)
     assert evaluation.sets is None
     assert json.loads(json.dumps(evaluation.to_json()))["sets"] is None
-    assert "SETS OF KINDS" not in evaluation_text(evaluation)
+    assert "Sets of kinds" not in evaluation_text(evaluation)
 
 
 def test_curves_go_by_the_confidence_of_gate_and_kinds() -> None:
@@ -429,7 +442,7 @@ def test_a_rendered_evaluation_shows_what_may_be_held_back(render: object) -> No
     assert text.count("accuracy at 95% coverage") == 2
     assert text.count("area under the risk-coverage curve") == 2
     (stated,) = [line for line in text.splitlines() if "coverage stated, from held-out refusals" in line]
-    assert stated.replace("|", " ").split()[-3:] == ["0.900", "-", "40"]
+    assert stated.replace("|", " ").split()[-3:] == ["0.900", "n/a", "40"]
     assert "share undetermined" in text
 
 

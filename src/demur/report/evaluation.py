@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from demur.report.text import aligned
-from demur.stats.numbers import decimal, with_noun
+from demur.report.markdown import escaped, markdown_table
+from demur.report.tables import Table
+from demur.report.text import plain, text_table
+from demur.stats.numbers import NOT_AVAILABLE, decimal, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from demur.stats.metrics import GateMetrics, HeadMetrics
     from demur.stats.resampling import Estimate
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["evaluation_markdown", "evaluation_text"]
 
 Row = tuple[str, ...]
-Table = tuple[str, list[Row]]
 
-_FIGURE_HEADER = ("figure", "value", "95 % interval", "n")
+_FIGURE_HEAD = ("figure", "value", "95 % interval", "n")
 _N_CONFUSIONS = 10
 _POLICIES = {
     Policy.strict: " Policy strict: refusals in part count as none, and there is no probability of refusing in full.",
@@ -35,23 +36,14 @@ _POLICIES = {
 
 def evaluation_markdown(evaluation: Evaluation) -> str:
     """Render an evaluation as a Markdown section, with one table for each question."""
-    title = f"## Evaluation of `{evaluation.labeler}`"
-    return _document(evaluation, title, lambda name: f"### {name}", _markdown_table)
+    title, summary = f"## Evaluation of {escaped(evaluation.labeler)}", escaped(_summary(evaluation))
+    return "\n\n".join([title, summary, *map(markdown_table, _tables(evaluation))]) + "\n"
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """Render an evaluation as plain text in aligned columns."""
-    title = f"Evaluation of {evaluation.labeler}"
-    return _document(evaluation, title, lambda name: name.upper(), aligned)
-
-
-def _document(
-    evaluation: Evaluation, title: str, heading: Callable[[str], str], table: Callable[[Sequence[Row]], str]
-) -> str:
-    parts = [title, _summary(evaluation)]
-    for name, rows in _tables(evaluation):
-        parts += [heading(name), table(rows)]
-    return "\n\n".join(parts) + "\n"
+    title, summary = f"Evaluation of {plain(evaluation.labeler)}", plain(_summary(evaluation))
+    return "\n\n".join([title, summary, *map(text_table, _tables(evaluation))]) + "\n"
 
 
 def _summary(evaluation: Evaluation) -> str:
@@ -71,15 +63,15 @@ def _summary(evaluation: Evaluation) -> str:
 
 
 def _tables(evaluation: Evaluation) -> Iterator[Table]:
-    yield "Gate", [_FIGURE_HEADER, *_gate_rows(evaluation.gate)]
-    yield "Gate, full against none", [_FIGURE_HEADER, *_gate_rows(evaluation.full_against_none)]
+    yield _figures("Gate", _gate_rows(evaluation.gate))
+    yield _figures("Gate, full against none", _gate_rows(evaluation.full_against_none))
     given = tuple(evaluation.outcomes)
-    counts = [(true, *(str(row[each]) for each in given)) for true, row in evaluation.outcomes.items()]
-    yield "Outcomes (rows: truth, columns: verdict)", [("", *given), *counts]
+    counts = tuple((true, *(str(row[each]) for each in given)) for true, row in evaluation.outcomes.items())
+    yield Table("Outcomes (rows: truth, columns: verdict)", ("", *given), counts)
     if evaluation.families:
-        families = [_figure(name, accuracy) for name, accuracy in evaluation.families.items()]
-        yield "Accuracy of the gate by family", [_FIGURE_HEADER, *families]
-    yield "Gate, the surest answers alone", [_FIGURE_HEADER, *_curve_rows(evaluation.gate_curve)]
+        families = (_figure(name, accuracy) for name, accuracy in evaluation.families.items())
+        yield _figures("Accuracy of the gate by family", families)
+    yield _figures("Gate, the surest answers alone", _curve_rows(evaluation.gate_curve))
     if evaluation.head.accuracy.n:
         yield from _kind_tables(evaluation)
 
@@ -87,14 +79,17 @@ def _tables(evaluation: Evaluation) -> Iterator[Table]:
 def _kind_tables(evaluation: Evaluation) -> Iterator[Table]:
     """Yield the tables about kinds, which data without agreed kinds do not have."""
     head = evaluation.head
-    figures = [*_head_rows(head), _figure("end to end", evaluation.end_to_end)]
-    yield "Kinds of refusals", [_FIGURE_HEADER, *figures]
-    yield "Kinds, the surest answers alone", [_FIGURE_HEADER, *_curve_rows(evaluation.kind_curve)]
+    yield _figures("Kinds of refusals", [*_head_rows(head), _figure("end to end", evaluation.end_to_end)])
+    yield _figures("Kinds, the surest answers alone", _curve_rows(evaluation.kind_curve))
     if evaluation.sets is not None:
-        yield "Sets of kinds", [_FIGURE_HEADER, *_set_rows(evaluation.sets)]
-    yield "Each kind", [("kind", "precision", "recall", "F1", "support"), *_kind_rows(head)]
-    confusions = [(each.truth, each.predicted, str(each.count)) for each in head.confusions[:_N_CONFUSIONS]]
-    yield "Most frequent confusions", [("truth", "verdict", "count"), *confusions]
+        yield _figures("Sets of kinds", _set_rows(evaluation.sets))
+    yield Table("Each kind", ("kind", "precision", "recall", "F1", "support"), _kind_rows(head))
+    confusions = tuple((each.truth, each.predicted, str(each.count)) for each in head.confusions[:_N_CONFUSIONS])
+    yield Table("Most frequent confusions", ("truth", "verdict", "count"), confusions, n_text=2)
+
+
+def _figures(caption: str, rows: Iterable[Row]) -> Table:
+    return Table(caption, _FIGURE_HEAD, tuple(rows))
 
 
 def _gate_rows(gate: GateMetrics) -> list[Row]:
@@ -129,7 +124,7 @@ def _set_rows(sets: SetMetrics) -> list[Row]:
     stated = sets.stated
     basis = "held-out refusals" if stated.has_enough else f"too few refusals, {stated.needed} needed: all kinds"
     return [
-        (f"coverage stated, from {basis}", _number(stated.coverage), "-", str(stated.n)),
+        (f"coverage stated, from {basis}", decimal(stated.coverage), NOT_AVAILABLE, str(stated.n)),
         _figure("coverage", sets.coverage),
         _figure("mean number of kinds", sets.size),
         _figure("share of one kind", sets.kind),
@@ -140,28 +135,19 @@ def _set_rows(sets: SetMetrics) -> list[Row]:
     ]
 
 
-def _kind_rows(head: HeadMetrics) -> list[Row]:
-    return [
-        (each.kind, _share(each.precision), _share(each.recall), _number(each.f1), str(each.support))
+def _kind_rows(head: HeadMetrics) -> tuple[Row, ...]:
+    return tuple(
+        (each.kind, _share(each.precision), _share(each.recall), decimal(each.f1), str(each.support))
         for each in head.kinds
-    ]
+    )
 
 
 def _share(found: Share) -> str:
     low, high = found.interval
-    return "-" if math.isnan(low) else f"{_number(found.share)} ({_number(low)} to {_number(high)})"
+    return NOT_AVAILABLE if math.isnan(low) else f"{decimal(found.share)} ({decimal(low)} to {decimal(high)})"
 
 
 def _figure(name: str, estimate: Estimate) -> Row:
-    interval = "-" if math.isnan(estimate.low) else f"{_number(estimate.low)} to {_number(estimate.high)}"
-    return name, _number(estimate.value), interval, str(estimate.n)
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else decimal(value)
-
-
-def _markdown_table(rows: Sequence[Row]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    rule = "|" + " --- |" * len(rows[0])
-    return "\n".join([lines[0], rule, *lines[1:]])
+    low, high = estimate.low, estimate.high
+    interval = NOT_AVAILABLE if math.isnan(low) else f"{decimal(low)} to {decimal(high)}"
+    return name, decimal(estimate.value), interval, str(estimate.n)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from demur.report import tables, words
 from demur.report.examples import borderline, kinds
+from demur.report.text import plain
 from demur.stats.numbers import NOT_AVAILABLE, percent
 from demur.stats.shares import Interval
 
@@ -32,8 +33,7 @@ def escaped(text: str) -> str:
         >>> print(escaped("a | b<script>"))
         a \| b\<script\>
     """
-    line = " ".join(text.split())
-    return _LIST_OR_RULE.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", line))
+    return _LIST_OR_RULE.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", plain(text)))
 
 
 def render_markdown(audit: Audit) -> str:

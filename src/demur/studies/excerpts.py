@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["excerpt", "excerpt_around"]
+__all__ = ["excerpt", "excerpt_around", "printable"]
 
 _GAP = " … "
 _HEAD_SHARE = 0.7
@@ -23,7 +23,7 @@ def excerpt(text: str, limit: int) -> str:
         >>> excerpt("I'm sorry, but I cannot help you with that one.", 30)
         "I'm sorry, but I … one."
     """
-    return _GAP.join(_printable(text[start:end]) for start, end in _ends(text, *_bounds(text), limit))
+    return _GAP.join(printable(text[start:end]) for start, end in _ends(text, *_bounds(text), limit))
 
 
 def excerpt_around(text: str, limit: int, span: _Range) -> tuple[str, _Range | None]:
@@ -92,13 +92,13 @@ def _joined(text: str, ranges: list[_Range], span: _Range) -> tuple[str, _Range]
         joined += _GAP if begin > reached else ""
         for side, offset in enumerate(span):
             if begin <= offset <= end and (side == 1 or offset < end):
-                place[side] = len(joined) + len(_printable(text[begin:offset]))
-        joined += _printable(text[begin:end])
+                place[side] = len(joined) + len(printable(text[begin:offset]))
+        joined += printable(text[begin:end])
         reached = end
     return joined, (place[0], place[1])
 
 
-def _printable(text: str) -> str:
-    # Lone surrogates cannot be written as UTF-8, and control characters may steer the terminal that shows them.
+def printable(text: str) -> str:
+    """Return a text without what cannot be written as UTF-8, or may steer the terminal that shows it."""
     written = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", written)
