@@ -848,6 +848,34 @@ def test_evaluate_refuses_a_file_without_labels(demur: Demur, tmp_path: Path) ->
     assert "the columns are messages, verdit" in errors
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("evaluate", "--labeler", "keywords"), ("agree",), ("benchmark", "--labelers", "keywords")],
+    ids=lambda words: words[0],
+)
+def test_a_split_of_any_name_is_measured_and_the_rows_of_others_are_named(
+    demur: Demur, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Of three rows of a test split, one of dev and one of none, who measures a part is told so, in any form."""
+    rows = []
+    for number, split in enumerate(("test", "test", "test", "dev", None)):
+        said = [{"annotator": name, "kind": "human", "verdict": "none"} for name in ("ada", "bo")]
+        messages = [{"role": "user", "content": f"Q{number}"}, {"role": "assistant", "content": "Sure."}]
+        rows.append({"id": str(number), "split": split, "messages": messages, "verdict": "none", "annotations": said})
+    path = tmp_path / "gold.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    name, *options = command
+    words = (name, path, *options, "--resamples", "5", "--split")
+    assert "Left out: 3 rows of split 'test'." in demur(*words, "dev")[1]
+    assert "Left out: 1 row of split 'dev'." in demur(*words, "test")[1]
+    assert "Left out" not in demur(*words, "all")[1]
+    assert json.loads(demur(*words, "test", "--json")[1])["other_splits"] == {"dev": 1}
+    path.write_text("\n".join(map(json.dumps, rows[:4])) + "\n", encoding="utf-8")
+    code, printed, errors = demur(*words, "train")
+    assert (code, printed) == (1, "")
+    assert "there are rows of 'dev', 'test'" in errors
+
+
 @pytest.mark.parametrize("command", ["audit", "judge", "synth generate"])
 def test_to_resume_and_to_overwrite_are_not_asked_for_at_once(
     demur: Demur, source: Path, tmp_path: Path, command: str

@@ -80,10 +80,12 @@ def test_a_missing_verdict_is_a_missing_answer() -> None:
 
 
 def test_texts_are_looked_up_by_id_and_rows_chosen_by_split() -> None:
-    """A row without a split is always read."""
-    given = [row("r-1", said(), split="dev"), row("r-2", said(), split="train"), row("r-3", said())]
-    found = take_annotated(given, TAXONOMY, split="dev", texts={"r-3": MESSAGES}).rows
-    assert [(one.id, one.conversation is not None) for one in found] == [("r-1", False), ("r-3", True)]
+    """A row without a split is always read, and those of others are counted."""
+    given = [row("r-1", said(), split="dev"), row("r-2", said(), split=2), row("r-3", said())]
+    found = take_annotated(given, TAXONOMY, split="dev", texts={"r-3": MESSAGES})
+    assert [(one.id, one.conversation is not None) for one in found.rows] == [("r-1", False), ("r-3", True)]
+    assert found.other_splits == {"2": 1}
+    assert [one.id for one in take_annotated(given, TAXONOMY, split="2").rows] == ["r-2", "r-3"]
 
 
 @pytest.mark.parametrize(

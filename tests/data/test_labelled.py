@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demur.conversation import Turn
-from demur.data.labelled import read_labelled, read_texts
+from demur.data.labelled import read_labelled, read_split, read_texts
 from demur.errors import RowError, SourceError
 from demur.taxonomy import Taxonomy
 
@@ -95,11 +95,14 @@ def test_bits_may_be_written_as_numbers_or_not_at_all(tmp_path: Path, taxonomy: 
 
 
 def test_a_split_leaves_the_other_out(tmp_path: Path, taxonomy: Taxonomy) -> None:
-    """One that has no row is an error."""
+    """It is counted; one that has no row is an error, which names those that have."""
     rows = [{"id": split, "messages": MESSAGES, "verdict": "none", "split": split} for split in ("train", "dev")]
     path = write(tmp_path / "a.jsonl", *rows)
-    assert [row.id for row in read_labelled(path, taxonomy, split="dev")] == ["dev"]
-    with pytest.raises(SourceError, match="no labelled row of split 'test'"):
+    found = read_split(path, taxonomy, split="dev")
+    assert ([row.id for row in found.rows], found.other_splits) == (["dev"], {"train": 1})
+    assert found.rows == read_labelled(path, taxonomy, split="dev")
+    assert read_split(path, taxonomy, split=None).other_splits == {}
+    with pytest.raises(SourceError, match=r"no labelled row of split 'test'; there are rows of 'dev', 'train'$"):
         read_labelled(path, taxonomy, split="test")
 
 

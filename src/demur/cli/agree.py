@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,20 +14,14 @@ from demur.cli.options import (  # typer reads the types when it runs
     AnnotatorSort,
     CrosswalkName,
     Replace,
+    Split,
     TaxonomyFile,
+    chosen_split,
     require_crosswalk,
     require_one_form,
 )
 
 __all__ = ["agree"]
-
-
-class Split(StrEnum):
-    """Name the rows that are measured."""
-
-    dev = "dev"
-    train = "train"
-    all = "all"
 
 
 def agree(
@@ -38,7 +31,7 @@ def agree(
         list[Path] | None,
         typer.Option(help="JSONL file, or folder of some, with the messages, by id, of rows without. Repeatable."),
     ] = None,
-    split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.all,
+    split: Split = "all",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with heat maps to this file.")] = None,
@@ -59,7 +52,7 @@ def agree(
     require_crosswalk(context, crosswalk)
     require_one_form(as_json=as_json, markdown=markdown)
     found = measure(
-        files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=None if split is Split.all else split.value,
+        files, taxonomy=Taxonomy.load(taxonomy), texts=texts, split=chosen_split(split),
         resamples=resamples, seed=seed, discuss=discuss, strict=strict, crosswalk=crosswalk,
         annotator_kind=annotator_kind.value, html=html, overwrite=overwrite,
     )  # fmt: skip

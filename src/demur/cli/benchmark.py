@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,8 +46,10 @@ from demur.cli.options import (
     CrosswalkName,
     EncoderName,
     Replace,
+    Split,
     TaxonomyFile,
     WeightsFolder,
+    chosen_split,
     open_analyzer,
     require_crosswalk,
     require_heeded,
@@ -65,14 +66,6 @@ if TYPE_CHECKING:
     from demur.verdict import Labeler
 
 __all__ = ["benchmark"]
-
-
-class Split(StrEnum):
-    """Name the rows that are measured on."""
-
-    dev = "dev"
-    train = "train"
-    all = "all"
 
 
 def benchmark(
@@ -98,7 +91,7 @@ def benchmark(
         list[Path] | None,
         typer.Option(help="JSONL file, or folder of some, with the messages, by id, of rows without. Repeatable."),
     ] = None,
-    split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.all,
+    split: Split = "all",
     panel: Annotated[
         AnnotatorKindName | None,
         typer.Option(help="Whose majority is the consensus; that of people where there are any."),
@@ -176,7 +169,7 @@ def benchmark(
         TimeRemainingColumn(), console=console, transient=True,
     ) as progress:  # fmt: skip
         found = measure(
-            gold, given, taxonomy=kinds, texts=texts, split=None if split is Split.all else split.value,
+            gold, given, taxonomy=kinds, texts=texts, split=chosen_split(split),
             panel=None if panel is None else panel.value, reference=reference, usd_per_hour=hourly,
             usd_per_million=_costs(cost), resamples=resamples, seed=seed, strict=strict, crosswalk=crosswalk,
             annotator_kind=annotator_kind.value, out=out, overwrite=overwrite,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,10 +38,12 @@ from demur.cli.options import (
     Exact,
     PolicyName,
     Runtime,
+    Split,
     TaxonomyFile,
     Threshold,
     WeightsFolder,
     Workers,
+    chosen_split,
     open_analyzer,
     require_heeded,
     require_one_form,
@@ -62,21 +63,13 @@ if TYPE_CHECKING:
 __all__ = ["evaluate"]
 
 
-class Split(StrEnum):
-    """Name the rows that are measured on."""
-
-    dev = "dev"
-    train = "train"
-    all = "all"
-
-
 def evaluate(
     context: typer.Context,
     gold: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
     labeler: Annotated[
         str, typer.Option(help="What is measured: demur, keywords, judge:MODEL or recorded:FILE (of one annotator).")
     ] = "demur",
-    split: Annotated[Split, typer.Option(help="Rows of this split, and rows without one.")] = Split.dev,
+    split: Split = "dev",
     texts: Annotated[
         list[Path] | None,
         typer.Option(
@@ -111,7 +104,7 @@ def evaluate(
     cache: CacheFile = None,
 ) -> None:
     """Measure gate and category head on labelled rows, with bootstrap intervals over prompts."""
-    from demur.data.labelled import read_labelled, read_texts
+    from demur.data.labelled import read_split, read_texts
     from demur.labelers.judge import Judge
     from demur.report.evaluation import evaluation_markdown, evaluation_text
     from demur.studies.evaluation import evaluate as measure
@@ -134,9 +127,9 @@ def evaluate(
         if spec.sort == "demur"
         else _opened(spec, kinds, asking, known=[gold, *(texts or [])])
     )
-    wanted = None if split is Split.all else split.value
-    rows = read_labelled(gold, kinds, split=wanted, texts=by_id, needs_truth=True)
-    found = measure(_Watched(measured, len(rows)), rows, kinds, policy=policy, resamples=resamples)
+    read = read_split(gold, kinds, split=chosen_split(split), texts=by_id, needs_truth=True)
+    found = measure(_Watched(measured, len(read.rows)), read.rows, kinds, policy=policy, resamples=resamples)
+    found = replace(found, other_splits=read.other_splits)
     if isinstance(measured, Judge):
         say(Console(stderr=True), spending_line(measured.spending))
     if as_json:

@@ -34,10 +34,12 @@ __all__ = [
     "PolicyName",
     "Replace",
     "Runtime",
+    "Split",
     "TaxonomyFile",
     "Threshold",
     "WeightsFolder",
     "Workers",
+    "chosen_split",
     "open_analyzer",
     "quiet_libraries",
     "require_crosswalk",
@@ -80,6 +82,14 @@ AnnotatorSort = Annotated[
 ]
 Replace = Annotated[
     bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there; without it, that is refused.")
+]
+Split = Annotated[
+    str,
+    typer.Option(
+        "--split",
+        metavar="NAME",
+        help="Measure rows of this split (dev, train, test …), and rows without one; all for every row.",
+    ),
 ]
 WeightsFolder = Annotated[
     Path | None, typer.Option("--weights", help="Folder that `demur train` wrote; the shipped weights by default.")
@@ -155,6 +165,11 @@ class Runtime:
             message = f"--exact judges in fp32, with torch, in one look; leave it out, or --engine {engine}"
             raise typer.BadParameter(message, param_hint="--exact")
         return cls(EngineName.torch if exact else engine, workers, n_texts, first_look=not exact)
+
+
+def chosen_split(name: str) -> str | None:
+    """Return the split that `--split` names; None for all of them."""
+    return None if name == "all" else name
 
 
 def require_heeded(context: typer.Context, labelers: Iterable[LabelerSpec]) -> None:

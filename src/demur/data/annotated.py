@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -122,11 +123,13 @@ class AnnotatedRows:
         name: What was read.
         rows: The replies; rows of one id are one reply.
         broken: Why rows could not be read, each with its place: they are counted, and in no figure.
+        other_splits: Number of rows that were left out, by their split.
     """
 
     name: str
     rows: tuple[Annotated, ...]
     broken: tuple[RowError, ...] = ()
+    other_splits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def annotators(self) -> tuple[Annotator, ...]:
@@ -157,7 +160,7 @@ def read_annotated(
     Args:
         paths: The files; annotators may each have a file of their own.
         taxonomy: Names the kinds.
-        split: `train`, `dev`, or None for all; rows without a split are always read.
+        split: Name of a split, or None for all; rows without a split are always read.
         texts: Messages by id, for rows that have none of their own.
         strict: Raise on the first row that cannot be read, instead of counting it.
 
@@ -194,11 +197,11 @@ def _read(
 ) -> AnnotatedRows:
     rows: dict[str, Annotated] = {}
     broken: list[RowError] = []
-    # Those that were passed over.
-    splits: set[str] = set()
+    others: Counter[str] = Counter()
     for line in lines:
-        if isinstance(line, Row) and split is not None and line.fields.get("split") not in (split, None):
-            splits.add(str(line.fields["split"]))
+        of_split = None if isinstance(line, RowError) else line.fields.get("split")
+        if split is not None and of_split is not None and str(of_split) != split:
+            others[str(of_split)] += 1
             continue
         try:
             row = _annotated(line, taxonomy)
@@ -210,11 +213,11 @@ def _read(
     if not rows:
         first = f" ({broken[0]})" if broken else ""
         message = f"{name}: no row with annotations{first}; a row needs `annotations`, one object for each annotator"
-        if splits:
-            met = ", ".join(map(repr, sorted(splits)))
+        if others:
+            met = ", ".join(map(repr, sorted(others)))
             message = f"{name}: no row of split {split!r} with annotations{first}; there are rows of {met}"
         raise SourceError(message)
-    return AnnotatedRows(name, tuple(rows.values()), tuple(broken))
+    return AnnotatedRows(name, tuple(rows.values()), tuple(broken), dict(sorted(others.items())))
 
 
 def _annotated(line: Row | RowError, taxonomy: Taxonomy) -> Annotated:

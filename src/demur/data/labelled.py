@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,14 +22,23 @@ from demur.data.label_fields import (
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
     from demur.data.rows import Row
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Labelled", "Outcome", "Texts", "labelled_files", "read_labelled", "read_texts"]
+__all__ = [
+    "Labelled",
+    "LabelledRows",
+    "Outcome",
+    "Texts",
+    "labelled_files",
+    "read_labelled",
+    "read_split",
+    "read_texts",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,19 @@ class Labelled:
     origin_prompt: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """Keep the labelled rows of a file.
+
+    Attributes:
+        rows: Those of the split that was asked for, and those without one.
+        other_splits: Number of rows that were left out, by their split.
+    """
+
+    rows: list[Labelled]
+    other_splits: Mapping[str, int]
+
+
 def labelled_files(path: Path) -> list[Path]:
     """Return the JSONL files below a folder, by name; a path that is no folder stands for itself.
 
@@ -92,12 +115,24 @@ def read_labelled(
     texts: Texts | None = None,
     needs_truth: bool = False,
 ) -> list[Labelled]:
-    """Read a JSONL of labelled conversations, of one split where one is named.
+    """Read a JSONL of labelled conversations, of one split where one is named: the rows alone of `read_split`."""
+    return read_split(path, taxonomy, split=split, texts=texts, needs_truth=needs_truth).rows
+
+
+def read_split(
+    path: Path,
+    taxonomy: Taxonomy,
+    *,
+    split: str | None,
+    texts: Texts | None = None,
+    needs_truth: bool = False,
+) -> LabelledRows:
+    """Read a JSONL of labelled conversations, and count the rows of other splits than the one that is named.
 
     Args:
         path: The file.
         taxonomy: Names the kinds.
-        split: `train`, `dev`, or None for all; rows without a split are always read.
+        split: Name of a split, or None for all; rows without a split are always read.
         texts: Messages by id, for rows that have none of their own.
         needs_truth: Whether it must be known of at least one row whether it refuses.
 
@@ -108,18 +143,26 @@ def read_labelled(
     """
     require_files([path], "a JSONL file of labelled conversations")
     columns: dict[str, None] = {}
-    rows = []
+    rows: list[Labelled] = []
+    others: Counter[str] = Counter()
     for line in _sound(label_lines(path, texts)):
         columns.update(dict.fromkeys(line.fields))
         row = _labelled(line, taxonomy)
-        if split is None or row.split in (split, None):
+        if split is None or row.split is None or row.split == split:
             rows.append(row)
+        else:
+            others[row.split] += 1
+    if not rows and others:
+        message = (
+            f"{path}: no labelled row of split {split!r}; there are rows of {', '.join(map(repr, sorted(others)))}"
+        )
+        raise SourceError(message)
     if not rows or (needs_truth and all(row.is_refusal is None for row in rows)):
         of_split = "" if split is None else f" of split {split!r}"
         met = f"; the columns are {', '.join(columns)}" if columns else ""
         message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`{met}"
         raise SourceError(message)
-    return rows
+    return LabelledRows(rows, dict(sorted(others.items())))
 
 
 def read_texts(paths: Sequence[Path]) -> dict[str, object]:

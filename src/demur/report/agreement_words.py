@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.report.examples import Shown
-from demur.stats.numbers import count, probability, with_noun
+from demur.stats.numbers import count, of_splits, probability, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 
 if TYPE_CHECKING:
@@ -94,9 +94,11 @@ def interval_note(found: Agreement) -> str:
 
 
 def left_out_note(found: Agreement) -> str:
-    """Say what could not be asked; nothing where all was."""
+    """Say what could not be asked, and which splits were not to be; nothing where all was."""
     reasons = dict.fromkeys(found.left_out.values())
-    return f"Nothing is said of kinds: {'; '.join(reasons)}." if reasons else ""
+    kinds = [f"Nothing is said of kinds: {'; '.join(reasons)}."] if reasons else []
+    rows = [f"Left out: {of_splits(found.other_splits)}."] if found.other_splits else []
+    return " ".join(rows + kinds)
 
 
 def discussion(found: Agreement) -> str:

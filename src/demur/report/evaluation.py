@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from demur.report.markdown import escaped, markdown_table
 from demur.report.tables import Table
 from demur.report.text import plain, text_table
-from demur.stats.numbers import NOT_AVAILABLE, decimal, with_noun
+from demur.stats.numbers import NOT_AVAILABLE, decimal, of_splits, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 from demur.verdict import Policy
 
@@ -55,10 +55,11 @@ def _summary(evaluation: Evaluation) -> str:
         if unknown
         else ""
     )
+    others = f" Left out: {of_splits(evaluation.other_splits)}." if evaluation.other_splits else ""
     return (
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
-        f"Unscored rows are in no figure.{without_truth} Intervals resample whole requests; there is none from fewer "
-        f"than {LEAST_CLUSTERS}, nor where most draws give the same figure.{_POLICIES[evaluation.policy]}"
+        f"Unscored rows are in no figure.{without_truth}{others} Intervals resample whole requests; there is none from "
+        f"fewer than {LEAST_CLUSTERS}, nor where most draws give the same figure.{_POLICIES[evaluation.policy]}"
     )
 
 

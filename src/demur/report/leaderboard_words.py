@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from demur.report.leaderboard_tables import ANNOTATOR
-from demur.stats.numbers import count, with_noun
+from demur.stats.numbers import count, of_splits, with_noun
 from demur.stats.resampling import LEAST_CLUSTERS
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def _left_out(found: Leaderboard) -> str:
     parts = [
         *([f"{with_noun(found.without_text, 'reply', 'replies')} without text"] if found.without_text else []),
         *(f"{with_noun(number, 'row')} ({reason})" for reason, number in found.unread.items()),
+        *([of_splits(found.other_splits)] if found.other_splits else []),
     ]
     return f"Left out: {', '.join(parts)}." if parts else ""
 

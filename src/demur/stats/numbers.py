@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from demur.stats.shares import Interval
 
-__all__ = ["NOT_AVAILABLE", "count", "decimal", "percent", "percent_range", "probability", "with_noun"]
+__all__ = ["NOT_AVAILABLE", "count", "decimal", "of_splits", "percent", "percent_range", "probability", "with_noun"]
 
 NOT_AVAILABLE = "n/a"
 
@@ -37,6 +39,16 @@ def with_noun(number: int, noun: str, plural: str | None = None) -> str:
         ('1 reply', '1,200 rows')
     """
     return f"{count(number)} {noun if number == 1 else plural if plural is not None else f'{noun}s'}"
+
+
+def of_splits(counts: Mapping[str, int]) -> str:
+    """Write how many rows there are of which split.
+
+    Example:
+        >>> of_splits({"test": 30, "train": 1})
+        "30 rows of split 'test', 1 row of split 'train'"
+    """
+    return ", ".join(f"{with_noun(number, 'row')} of split {name!r}" for name, number in counts.items())
 
 
 def percent(share: float, interval: Interval | None = None) -> str:

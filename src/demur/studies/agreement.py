@@ -38,6 +38,7 @@ class Agreement:
         requests: Number of different requests among them; None where not every text is known.
         unread: Rows that could not be read, by reason; they are in no figure.
         broken: The first of them, with place and message.
+        other_splits: Number of rows that were left out, by their split.
         left_out: Questions that could not be asked, and why.
         named: By `is_group` and `is_kind`, number of replies that anybody called a refusal of the group or kind.
         figures: All coefficients.
@@ -60,6 +61,7 @@ class Agreement:
     requests: int | None
     unread: Mapping[str, int]
     broken: tuple[BrokenSample, ...]
+    other_splits: Mapping[str, int]
     left_out: Mapping[str, str]
     named: Mapping[str, Mapping[str, int]]
     figures: tuple[Figure, ...]
@@ -151,6 +153,7 @@ class Agreement:
             "requests": self.requests,
             "unread": dict(self.unread),
             "broken": [asdict(one) for one in self.broken],
+            "other_splits": dict(self.other_splits),
             "left_out": dict(self.left_out),
             "named": {question: dict(counts) for question, counts in self.named.items()},
             "n_disputed": self.n_disputed,

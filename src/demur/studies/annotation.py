@@ -73,6 +73,7 @@ def agree(
         requests=sheet.n_requests,
         unread=dict(sorted(Counter(error.reason for error in annotated.broken).items())),
         broken=tuple(BrokenSample.of(error) for error in annotated.broken[:_N_BROKEN]),
+        other_splits=annotated.other_splits,
         left_out={} if sheet.sets else dict.fromkeys(("group", "kind", "kinds", "is_group", "is_kind"), _NO_KINDS),
         named=_named(sheet),
         figures=tuple(_figures(sheet, draw)),

@@ -111,6 +111,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
         kinds=int((whole.kind != MISSING).sum()),
         without_text=len(annotated.rows) - len(known),
         unread=dict(sorted(Counter(error.reason for error in annotated.broken).items())),
+        other_splits=annotated.other_splits,
         resamples=resamples,
         seed=seed,
     )

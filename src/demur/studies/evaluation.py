@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +61,7 @@ class Evaluation:
             refusals of `head`.
         sets: The labeler's sets of kinds, over the refusals of `head`, the gate having no say here either; None where
             it gives none, or the data hold no such refusal.
+        other_splits: Number of rows that were left out before, by their split.
     """
 
     labeler: str
@@ -77,6 +78,7 @@ class Evaluation:
     gate_curve: RiskCoverage
     kind_curve: RiskCoverage
     sets: SetMetrics | None
+    other_splits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def scored(self) -> int:

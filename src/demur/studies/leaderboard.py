@@ -175,6 +175,7 @@ class Leaderboard:
         kinds: Those among them with a consensus on the main kind.
         without_text: Replies whose text is not known, which nobody could label.
         unread: Rows that could not be read, by reason; they are in no figure.
+        other_splits: Number of rows that were left out, by their split.
         resamples: Draws of requests behind each interval.
         seed: Of those draws.
     """
@@ -190,6 +191,7 @@ class Leaderboard:
     kinds: int
     without_text: int
     unread: Mapping[str, int]
+    other_splits: Mapping[str, int]
     resamples: int
     seed: int
 
@@ -269,6 +271,7 @@ class Leaderboard:
             "kinds": self.kinds,
             "without_text": self.without_text,
             "unread": dict(self.unread),
+            "other_splits": dict(self.other_splits),
             "resamples": self.resamples,
             "seed": self.seed,
             "frontier": list(self.frontier),
