@@ -34,6 +34,13 @@ def row(
     return {"id": name, "source": source, "messages": messages, "annotations": annotations}
 
 
+def test_names_of_any_script_are_drawn() -> None:
+    """As text of the page, whose fonts hold what matplotlib's lack, and without a warning."""
+    said = [(name, "human", "full privacy") for name in ("李雷", "محمد", "ada")]
+    found = demur.agree([row(str(number), *said) for number in range(12)], resamples=5)
+    assert ">李雷 (human)</text>" in render_agreement(found)
+
+
 @pytest.fixture(scope="module")
 def mixed() -> Agreement:
     """Measure two people and two models on replies of two sources, one of them hostile, and a row that is broken."""

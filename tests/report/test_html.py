@@ -160,6 +160,16 @@ def test_an_audit_of_nothing_is_a_page_without_numbers(empty_audit: Audit) -> No
     assert not re.search(r"\bnan\b", text)
 
 
+def test_the_ids_of_a_page_are_its_own(full_audit: Audit) -> None:
+    """Three drawings share none, and all that is referred to is there."""
+    page = render_html(full_audit)
+    ids = [value for name, value in _Page(page).attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    referred = set(re.findall(r'(?:url\(|href=")#([^)"]+)', page))
+    assert referred
+    assert referred <= set(ids)
+
+
 def test_shares_are_worked_out_once_for_each_part_of_a_page(
     full_audit: Audit, taxonomy: Taxonomy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

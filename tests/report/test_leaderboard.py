@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,6 +83,15 @@ def test_names_stand_as_text_and_never_as_markup(models: Leaderboard) -> None:
     assert "&lt;script&gt;" in page
     assert page.count("<svg") == 2
     assert "<script>" not in leaderboard_markdown(models).replace(r"\<script\>", "")
+
+
+def test_drawings_hold_names_of_any_script_as_text(models: Leaderboard, tmp_path: Path) -> None:
+    """To be searched and read aloud, with no warning of a font that lacks them, and without what XML cannot hold."""
+    named = replace(models, entries=tuple(replace(one, name=f"李雷 \x1b{one.name}") for one in models.entries))
+    write_leaderboard(named, tmp_path)
+    drawn = [text.text for text in ET.parse(tmp_path / "frontier.svg").iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314  # the drawing is ours
+    assert drawn.count("李雷 \ufffdkeywords") == 2
+    assert (tmp_path / "leaderboard.html").read_text(encoding="utf-8").count(">李雷 \ufffdkeywords</text>") == 3
 
 
 def test_the_plots_show_who_has_a_cost_and_the_band_of_the_others(models: Leaderboard) -> None:

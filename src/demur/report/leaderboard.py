@@ -9,6 +9,7 @@ from demur.report import leaderboard_words as words
 from demur.report.leaderboard_plots import frontier_plot
 from demur.report.leaderboard_tables import short_table, tables
 from demur.report.markdown import escaped, markdown_table
+from demur.report.svg import write_svg
 from demur.report.text import text_table
 from demur.studies.writing import read_object, require_room, write_json, writing
 
@@ -89,7 +90,7 @@ def write_leaderboard(found: Leaderboard, folder: Path) -> None:
         (folder / _PLOT).unlink(missing_ok=True)
     else:
         with writing(folder / _PLOT) as temporary:
-            frontier_plot(found).savefig(temporary, format="svg", metadata={"Date": None})
+            write_svg(frontier_plot(found), temporary)
     for name, text in (
         ("leaderboard.md", leaderboard_markdown(found, plot=_PLOT)),
         ("leaderboard.csv", found.to_frame().to_csv(lineterminator="\n")),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from demur.report.figures import canvas
 from demur.report.leaderboard_tables import ANNOTATOR, QUESTION_NAMES
+from demur.report.text import plain
 from demur.studies.leaderboard import QUESTIONS
 
 if TYPE_CHECKING:
@@ -123,4 +124,4 @@ def _hue(entry: Entry) -> str:
 
 
 def _shown(name: str) -> str:
-    return name.replace("$", r"\$")
+    return plain(name).replace("$", r"\$")
