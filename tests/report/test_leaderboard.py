@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from demur.report.agreement_tables import figure_cell
 from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, require_board, write_leaderboard
 from demur.report.leaderboard_html import render_leaderboard
 from demur.report.leaderboard_plots import band_plot, frontier_plot
-from demur.report.leaderboard_tables import band_table, figure, main_table, pace_table, versus_tables
+from demur.report.leaderboard_tables import band_table, figure, main_table, pace_table, short_table, versus_tables
 from demur.report.leaderboard_words import plot_caption
 from demur.stats.agreement import Coefficient
 from demur.stats.resampling import Estimate
@@ -102,6 +103,28 @@ def test_the_plots_show_who_has_a_cost_and_the_band_of_the_others(models: Leader
     assert len(figure.axes[0].patches) == 1
     dots = [line for line in band_plot(models).axes[0].lines if line.get_marker() == "o"]
     assert len(dots) == 4
+
+
+@pytest.mark.parametrize(
+    ("seconds", "usd", "said"),
+    [
+        (2.34e-5, 0.00571, ("23.4 \u00b5s", "0.00571")),
+        (1e-4, 0.25, ("0.1 ms", "0.25")),
+        (0.0234, 1.0, ("23.4 ms", "1.00")),
+        (1.5, 1234.5, ("1.50 s", "1,234.50")),
+        (0.0, 0.0, ("0.0 ms", "0")),
+        (math.nan, 0.0, ("n/a", "0")),
+    ],
+)
+def test_little_time_and_money_never_read_as_none(
+    models: Leaderboard, seconds: float, usd: float, said: tuple[str, str]
+) -> None:
+    """The frontier rests on who is cheaper: what costs nothing, and what costs half a cent, are told apart."""
+    pace = replace(models.entries[0].pace, latency_seconds=seconds, usd_per_million=usd)
+    found = replace(models, entries=(replace(models.entries[0], pace=pace),))
+    assert pace_table(found).rows[0][3:5] == said
+    assert main_table(found).rows[0][-2:] == said
+    assert short_table(found).rows[0][-1] == said[1]
 
 
 def test_without_costs_none_is_shown(tmp_path: Path) -> None:

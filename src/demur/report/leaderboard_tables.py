@@ -33,7 +33,7 @@ QUESTION_NAMES: dict[Question, str] = {"gate": "refuses or not", "kind": "main k
 
 _KAPPA, _ALPHA = "\N{GREEK SMALL LETTER KAPPA}", "\N{GREEK SMALL LETTER ALPHA}"
 _LEAST_P = 0.001
-_SMALL_SECONDS = 1.0
+_SMALL_SECONDS, _TINY_SECONDS = 1.0, 1e-4
 
 
 def tables(found: Leaderboard) -> tuple[Table, ...]:
@@ -197,8 +197,13 @@ def _rate(value: float) -> str:
 def _seconds(value: float) -> str:
     if math.isnan(value):
         return NOT_AVAILABLE
+    if 0 < value < _TINY_SECONDS:
+        return f"{value * 1e6:.3g} µs"
     return f"{value:.2f} s" if value >= _SMALL_SECONDS else f"{value * 1000:.1f} ms"
 
 
 def _dollars(value: float) -> str:
-    return NOT_AVAILABLE if math.isnan(value) else f"{value:,.2f}"
+    """Write an amount in cents from one USD on, and below in three digits: what is cheap never reads as free."""
+    if math.isnan(value):
+        return NOT_AVAILABLE
+    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
