@@ -375,8 +375,12 @@ def test_without_a_folder_the_results_go_with_the_audit() -> None:
     folder = found.path
     assert found.refusals == 1
     assert list(found.to_frame()["row_id"]) == [0, 1]
+    copy = replace(found)
     del found
     assert not folder.exists()
+    assert copy.refusals == 1
+    with pytest.raises(OutputError, match=r"no verdicts at .*verdicts\.parquet'.*keep them with out="):
+        copy.to_frame()
 
 
 def test_a_failed_audit_leaves_no_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -175,10 +175,19 @@ class Audit:
         return pd.DataFrame(rows).set_index("category")
 
     def to_frame(self) -> pd.DataFrame:
-        """Read all verdicts, one row for each, into memory."""
+        """Read all verdicts, one row for each, into memory.
+
+        Raises:
+            OutputError: They are gone, as those in a temporary folder are with the audit that was returned; a copy of
+                it does not keep them.
+        """
         import pandas as pd
 
-        return pd.read_parquet(AuditFolder(self.path).verdicts)
+        file = AuditFolder(self.path).verdicts
+        if not file.is_file():
+            message = f"no verdicts at {str(file)!r}, and a temporary folder goes with its audit; keep them with out=…"
+            raise OutputError(message)
+        return pd.read_parquet(file)
 
     def __repr__(self) -> str:
         """Return the finding in one line."""
