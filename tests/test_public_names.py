@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import demur
 from demur.errors import LabelerError
+from demur.stats.conformal import CategorySets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +56,13 @@ def test_a_finished_audit_can_be_opened_again(tmp_path: Path) -> None:
 def test_a_coverage_is_not_given_to_a_labeler_that_would_not_know_of_it() -> None:
     """It would be ignored silently; None and numbers alike."""
     for coverage in (0.9, None):
-        with pytest.raises(ValueError, match="the sets of 'keywords' are its own"):
+        with pytest.raises(
+            ValueError, match=f"coverage {coverage}, but 'keywords' gives no sets of kinds; leave it out"
+        ):
             demur.audit(["Yes."], labeler=demur.KeywordLabeler(), coverage=coverage)
+    stating: Any = SimpleNamespace(name="mine", label=list, category_sets=CategorySets(0.9, 40, 0.1))
+    with pytest.raises(ValueError, match="the sets of 'mine' are its own; load it with that coverage"):
+        demur.audit(["Yes."], labeler=stating, coverage=0.8)
 
 
 def test_an_audit_opens_labelers_by_the_names_that_a_benchmark_knows(tmp_path: Path) -> None:
@@ -74,7 +81,7 @@ def test_an_audit_opens_labelers_by_the_names_that_a_benchmark_knows(tmp_path: P
             LabelerError, match=f"'{name}' is not one labeler; give one of demur, keywords, judge:MODEL"
         ):
             demur.audit([row], labeler=name)
-    with pytest.raises(ValueError, match="the sets of 'keywords' are its own"):
+    with pytest.raises(ValueError, match="'keywords' gives no sets of kinds; leave it out"):
         demur.audit([row], labeler="keywords", coverage=0.9)
 
 

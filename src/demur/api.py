@@ -133,7 +133,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         labeler: Who judges, or the name: `demur` for the shipped analyzer, which None loads too, `keywords`,
             `recorded:FILE` for the one annotator of a file, or `judge:MODEL` for a language model at OpenAI. Of one of
             your own, `resume` knows the name, and what its `describe()` returns where it has that.
-        out: Folder for verdicts, composition and report; None keeps them in a temporary one, without a report.
+        out: Folder for verdicts, composition and report; None keeps them, without a report, in a temporary one that
+            goes with the returned audit.
         limit: How many rows to read.
         layout: Name of the layout; None to find it for each file.
         fields: Columns by part, where they are not the usual ones.
@@ -179,7 +180,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     else:
         labeler = _named(labeler) if isinstance(labeler, str) else require_labeler(labeler)
         if coverage != "auto":
-            message = f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
+            message = f"coverage {coverage!r}, but {labeler.name!r} gives no sets of kinds; leave it out"
+            if getattr(labeler, "category_sets", None) is not None:
+                message = (
+                    f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
+                )
             raise ValueError(message)
     found = run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
