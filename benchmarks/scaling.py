@@ -67,11 +67,15 @@ def write_rows(path: Path, n: int) -> None:
             stream.write(json.dumps({"prompt": prompt, "response": response}) + "\n")
 
 
-def audit_rows(path: Path, out: Path, labeler: str, *, dedup: bool) -> None:
-    """Audit a file."""
+def audit_rows(path: Path, out: Path, labeler: str, *, engine: str, dedup: bool) -> None:
+    """Audit a file; with the network, as `demur audit` does: evidence, first look."""
     import demur
 
-    judge: demur.Labeler = demur.KeywordLabeler() if labeler == "keywords" else demur.Analyzer.load(evidence=True)
+    judge: demur.Labeler = (
+        demur.KeywordLabeler()
+        if labeler == "keywords"
+        else demur.Analyzer.load(evidence=True, engine=engine, first_look=True)
+    )
     demur.audit(path, labeler=judge, out=out, dedup=dedup)
 
 
@@ -119,6 +123,7 @@ def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(description="Measure how the time and the memory of an audit grow with the rows.")
     parser.add_argument("--labeler", choices=LABELERS, default="keywords", help="keywords: the pipeline alone")
+    parser.add_argument("--engine", default="auto", help="what runs the network of the labeler demur")
     parser.add_argument("--dedup", action="store_true", help="look for repeats, of which there are none")
     parser.add_argument("--smallest", type=int, default=3, help="exponent of the fewest rows (3: 1,000)")
     parser.add_argument("--largest", type=int, default=5, help="exponent of the most rows (6: 1,000,000)")
@@ -130,12 +135,14 @@ def main() -> None:
     if options.step == "write":
         write_rows(Path(options.paths[0]), int(options.paths[1]))
     elif options.step == "audit":
-        audit_rows(Path(options.paths[0]), Path(options.paths[1]), options.labeler, dedup=options.dedup)
+        rows, out = map(Path, options.paths)
+        audit_rows(rows, out, options.labeler, engine=options.engine, dedup=options.dedup)
     else:
         found = _all_sizes(options)
         today = dt.datetime.now(tz=dt.UTC).date().isoformat()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        how = f"Labeler `{options.labeler}`, {'with' if options.dedup else 'without'} dedup"
+        who = options.labeler if options.labeler == "keywords" else f"{options.labeler}, engine {options.engine}"
+        how = f"Labeler `{who}`, {'with' if options.dedup else 'without'} dedup"
         print(f"{how}, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}")
         if options.csv is not None:
             write_csv(found, options.csv)
@@ -149,7 +156,7 @@ def _all_sizes(options: argparse.Namespace) -> list[Measured]:
             scratch = Path(folder)
             path = scratch / "rows.jsonl"
             subprocess.run([sys.executable, __file__, "--step", "write", str(path), str(rows)], check=True)
-            asked = ["--labeler", options.labeler, *(["--dedup"] if options.dedup else [])]
+            asked = ["--labeler", options.labeler, "--engine", options.engine, *(["--dedup"] if options.dedup else [])]
             found.append(measured(rows, asked, path, scratch))
         one = found[-1]
         said = f"{one.rows:,} rows: {one.wall_seconds:.1f} s, {one.cpu_seconds:.1f} s of CPU, {one.peak_mib:.0f} MiB"
