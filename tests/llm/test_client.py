@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 # 1 USD for each token that is written, nothing for what is read: costs are easy to count.
 PRICES = PriceList(date(2026, 1, 1), {"m": Price(input=0.0, output=1_000_000.0)})
 
+# Both are of one request, though they name access and the account's key.
+FLAGGED = "Access to this model was denied: your input was flagged by moderation"
+FAILED_CHECK = (
+    "Content violates usage guidelines. Team: 3e, API key ID: 25, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_CSAM"
+)
+
 
 @pytest.fixture
 def opened(llm_server: LlmServer, tmp_path: Path) -> Iterator[Open]:
@@ -140,6 +146,8 @@ def test_a_server_that_asks_for_patience_gets_it(
         (Response(200, "<html>maintenance</html>"), "provider_unavailable"),
         (Response(400, {"error": {"message": "flagged", "code": "content_filter"}}), "provider_refused"),
         (Response(403, {"error": {"message": "needs moderation: your input was flagged"}}), "provider_refused"),
+        (Response(403, {"error": {"message": FLAGGED}}), "provider_refused"),
+        (Response(403, {"code": "The caller does not have permission", "error": FAILED_CHECK}), "provider_refused"),
         (Response(400, {"error": {"message": "This model's maximum context length is 9 tokens"}}), "request_too_long"),
         (Response(413, {"error": {"message": "large"}}), "request_too_long"),
         (Response(422, {"error": {"message": "no"}}), "request_rejected"),
@@ -169,6 +177,8 @@ def test_a_request_without_answer_says_why_and_costs_nothing(
         (Response(401, {"error": {"message": "this key was flagged"}}), "401.*Check the key"),
         (Response(402, {"error": {"message": "no credits for maximum tokens"}}), "402.*no credits"),
         (Response(403, {"error": {"message": "Your organization was flagged for safety"}}), "403.*flagged for safety"),
+        (Response(403, {"error": {"message": "Your request was blocked."}}), "403.*was blocked"),
+        (Response(403, "Access to this content was blocked by your organization"), "403.*by your organization"),
         (Response(404, {"error": {"message": "model name too long"}}), "404 for model 'm'.*Check the name"),
         (
             Response(429, {"error": {"message": "x", "code": "insufficient_quota"}}, {"Retry-After-Ms": "1"}),

@@ -30,11 +30,19 @@ _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 40
 # No key, no money, no such model: whatever is said with it, it is not of one row.
 _OF_ALL = (401, 402, _NOT_FOUND)
 _OF_THE_ACCOUNT = re.compile(r"\b(?:organi[sz]ation|account|access|api.?key|suspended|disabled)\b", re.IGNORECASE)
+# It is of one row, whatever else is named. A request or content that is blocked is not: so do firewalls put it.
+_OF_THE_CONTENT = re.compile(
+    r"content violates usage guidelines|SAFETY_CHECK_|\b(?:content|request)\W+(?:was |has been )?flagged"
+    r"|\b(?:input|prompt)\W+(?:was |has been )?(?:flagged|blocked)",
+    re.IGNORECASE,
+)
 _FILTERED = re.compile(r"content.?(?:filter|policy)|moderation|flagged|safety", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?(?:length|window)|too (?:long|many tokens)|maximum.{0,20}tokens", re.IGNORECASE)
 _EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
 # Beyond it, the client library does not wait for what a server asks; a run should stop and be gone on with later.
 _LONGEST_WAIT_SECONDS = 120
+# What a firewall answers is a whole page.
+_LONGEST_TEXT = 1_000
 
 
 def is_passing(status: int) -> bool:
@@ -47,7 +55,11 @@ def failure_of(status: int, message: str) -> Failure:
     reason: Literal["provider_unavailable", "provider_refused", "request_too_long", "request_rejected"]
     if is_passing(status):
         reason = "provider_unavailable"
-    elif status in _OF_ALL or (status == _FORBIDDEN and _OF_THE_ACCOUNT.search(message)):
+    elif status in _OF_ALL:
+        reason = "request_rejected"
+    elif status == _FORBIDDEN and _OF_THE_CONTENT.search(message):
+        reason = "provider_refused"
+    elif status == _FORBIDDEN and _OF_THE_ACCOUNT.search(message):
         reason = "request_rejected"
     elif _FILTERED.search(message):
         reason = "provider_refused"
@@ -147,7 +159,7 @@ class Sender:
 
     def _refused(self, error: openai.APIStatusError) -> Failure:
         """Raise what stands against every request; return what stands against this one."""
-        status, said = error.status_code, self._key.redacted(str(error))
+        status, said = error.status_code, self._key.redacted(_text_of(error))[:_LONGEST_TEXT]
         if error.code is not None and error.code not in said:
             said = f"{said} ({self._key.redacted(error.code)})"
         found = failure_of(status, said)
@@ -199,6 +211,12 @@ class Sender:
                 f"{failure.message}"
             )
             raise EndpointError(message)
+
+
+def _text_of(error: openai.APIStatusError) -> str:
+    """Return what a server said; the client library leaves out what is in no field `message`."""
+    said = str(error)
+    return f"{said} - {error.body}" if error.body and said == f"Error code: {error.status_code}" else said
 
 
 def _seconds(header: str | None) -> float:
