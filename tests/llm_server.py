@@ -203,6 +203,10 @@ class LlmServer:
         self.batches[batch["id"]] = batch
         return Response(200, batch)
 
+    def list_batches(self) -> Response:
+        """Say which batches there are, the newest first."""
+        return Response(200, {"object": "list", "data": list(self.batches.values())[::-1]})
+
     def look(self, batch_id: str) -> Response:
         """Say how far a batch is."""
         batch = self.batches[batch_id]
@@ -302,7 +306,7 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[0] == "files":
             self._send(Response(200, self.llm.files[parts[1]]))
         elif len(parts) == 1:
-            self._send(Response(200, {"object": "list", "data": list(self.llm.batches.values())[::-1]}))
+            self._send(self.llm.list_batches())
         else:
             self._send(self.llm.look(parts[1]))
 

@@ -156,6 +156,31 @@ def test_a_batch_is_made_once_though_the_answer_to_it_is_lost(
     assert set(llm_server.paid.values()) == {1}
 
 
+def test_a_batch_that_may_not_be_looked_for_is_not_made_again(
+    llm_server: LlmServer, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer was lost, and the key may list none: it stays noted, and a key that may fetches it."""
+    monkeypatch.setattr("demur.llm.batch_api._PAUSE_SECONDS", 0)
+    make, list_batches = llm_server.make_batch, llm_server.list_batches
+
+    def lose(body: dict[str, Any]) -> Response:
+        make(body)
+        return Response(500, {"error": {"message": "lost"}})
+
+    llm_server.make_batch = lose  # type: ignore[method-assign]
+    llm_server.list_batches = lambda: Response(403, {"error": {"message": "not allowed"}})  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(EndpointError, match="not allowed") as error:
+            list(opened(retries=2).ask(ROWS, usable))
+        assert error.value.__context__ is None
+        assert len(llm_server.batches) == 1
+        assert list(Store(tmp_path / "c.sqlite").batches(llm_server.url).values()) == [None]
+    llm_server.list_batches = list_batches  # type: ignore[method-assign]
+    assert all(isinstance(reply, Answer) for reply in opened().ask(ROWS, usable))
+    assert len(llm_server.batches) == 1
+    assert set(llm_server.paid.values()) == {1}
+
+
 @pytest.mark.parametrize(("status", "n_expected"), [(503, 3), (400, 1)])
 def test_a_batch_that_is_never_made_is_tried_as_often_as_is_said(
     llm_server: LlmServer,

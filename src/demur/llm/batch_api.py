@@ -31,7 +31,7 @@ _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
 
 
 class RejectionError(EndpointError):
-    """Say that the provider did not do what it was asked, and would not do it at another attempt."""
+    """Say that the provider did not make a batch, and would not at another attempt."""
 
 
 class BatchApi:
@@ -66,9 +66,9 @@ class BatchApi:
 
         Raises:
             RejectionError: The provider does not make it.
-            EndpointError: The provider was lost before it said whether it made it.
+            EndpointError: The provider was lost, or does not let us look, before it said whether it made it.
         """
-        return self._ask(lambda: self._made(file_id, token))
+        return self._ask(lambda: self._made(file_id, token), rejection=RejectionError)
 
     def _made(self, file_id: str, token: str) -> str:
         # The library's own attempts would make, and have billed, one batch each.
@@ -135,12 +135,12 @@ class BatchApi:
         said = "; ".join(f"{error.code}: {error.message}" for error in errors) or "it does not say why"
         return self._key.redacted(f"{self._endpoint.url} did not take batch {batch.id}: {said}")
 
-    def _ask(self, ask: Callable[[], T]) -> T:
+    def _ask(self, ask: Callable[[], T], *, rejection: type[EndpointError] = EndpointError) -> T:
         try:
             return ask()
         except openai.OpenAIError as error:
             said, is_unknown = self._key.redacted(str(error)), isinstance(error, openai.NotFoundError)
-            kind = RejectionError if _is_final(error) else EndpointError
+            kind = rejection if _is_final(error) else EndpointError
         # Here, and not above: the library's errors carry the request, and with it the key, so ours must not carry them.
         hint = ". It may have no Batch API; then ask without --batch" if is_unknown else ""
         message = f"{self._endpoint.url}, Batch API: {said}{hint}"
