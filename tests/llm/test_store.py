@@ -97,6 +97,20 @@ def test_a_batch_is_known_until_its_results_are_written(path: Path) -> None:
     assert store.batch_prompts("t") == {}
 
 
+def test_the_batch_of_a_request_is_found_without_reading_every_row(path: Path) -> None:
+    """It is asked for before each request, and batches hold tens of thousands."""
+    store, asked = Store(path), list[str]()
+    store.plan_batch("t", "http://here", {"a": "p"}, run="run")
+    store._connection.set_trace_callback(asked.append)
+    assert [store.batch_of(key) for key in ("a", "b")] == ["t", None]
+    store._connection.set_trace_callback(None)
+    plan = [step for *_, step in store._connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
+    (rows,) = (step for step in plan if "batch_rows" in step)
+    assert "(token=? AND key=?)" in rows
+    store.name_batch("t", "batch_1")
+    assert store.batch_of("a") == "batch_1"
+
+
 def test_several_threads_and_openings_write_at_once(path: Path) -> None:
     """8 threads, 4 openings, 25 answers each, half of them of the same requests: 100 answers, 200 charges."""
     stores = [Store(path) for _ in range(4)]

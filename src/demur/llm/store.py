@@ -261,7 +261,8 @@ class Store:
 
     def batch_of(self, key: str) -> str | None:
         """Return the batch that holds a request, our token for it where its id is not known; None where none does."""
-        query = "SELECT COALESCE(id, token) FROM batches JOIN batch_rows USING (token) WHERE key = ?"
+        # CROSS keeps the order: each batch is looked into by the primary key, and not every row of all batches read.
+        query = "SELECT COALESCE(id, token) FROM batches CROSS JOIN batch_rows USING (token) WHERE key = ?"
         found = self._rows(query, key)
         return str(found[0][0]) if found else None
 
