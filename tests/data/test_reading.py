@@ -309,6 +309,16 @@ def test_a_reply_that_is_not_there_is_sought_nowhere_else(
     assert f"'response' is judged, and {reference!r} beside it may be the reply" in caplog.text
 
 
+@pytest.mark.parametrize("nothing", [None, ""], ids=["null", "empty"])
+@pytest.mark.parametrize("beside", [{"user": "u_8812"}, {"user": 8812}, {"input": "0.3"}, {"query": 8812}], ids=str)
+def test_what_stands_beside_an_empty_prompt_is_none(tmp_path: Path, nothing: str | None, beside: Fields) -> None:
+    """It is who asked, or a number of a table."""
+    write(tmp_path / "a.jsonl", {"prompt": "Hi?", "response": "Yes."}, {"prompt": nothing, "response": "No.", **beside})
+    *_, last = read_conversations(open_source(str(tmp_path)))
+    assert isinstance(last, Conversation)
+    assert last.turns == (Turn("assistant", "No."),)
+
+
 def test_a_column_that_is_given_is_kept_to_where_it_holds_nothing(tmp_path: Path) -> None:
     """Another prompt may be the bare question within a template."""
     row: Fields = {"prompt": "Hi?", "template": "", "response": "No."}

@@ -22,6 +22,8 @@ __all__ = ["REFERENCE", "SHAPES", "Column", "Shape", "judged_column", "reply_col
 _CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "user", "input")
+# Where there is a prompt, these hold something else: the name of who asked, or what an instruction speaks of.
+_PROMPTS_ONLY_ALONE = frozenset({"user", "input"})
 # Names that say less: a number under them is a label, as of whether a human wrote it.
 _FURTHER_PROMPTS = ("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs")
 _OF_MODELS = (
@@ -147,9 +149,14 @@ class Shape:
         """
         found = dict(columns)
         filled = {name: value for name, value in fields.items() if not chats.is_nothing(value)}
+        prompts = {
+            name: value
+            for name, value in filled.items()
+            if folded(name) not in _PROMPTS_ONLY_ALONE and not chats.is_number(value)
+        }
         for part, column in self.parts.items():
             if found.get(part) not in filled and (part in self.takes or part == "prompt"):
-                name = column.find(filled, found.values(), by_value=True)
+                name = column.find(prompts if part == "prompt" else filled, found.values(), by_value=True)
                 if name is not None:
                     found[part] = name
         return found
