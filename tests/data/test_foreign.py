@@ -80,18 +80,37 @@ def test_a_row_for_each_annotator(tmp_path: Path, walk: Crosswalk) -> None:
 
 @pytest.mark.parametrize("pair", [("user", "assistant"), ("prompt", "response")], ids=" and ".join)
 def test_a_column_that_the_reply_answers_names_no_annotator(
-    tmp_path: Path, walk: Crosswalk, pair: tuple[str, str]
+    tmp_path: Path, walk: Crosswalk, pair: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A `user` beside a prompt is an annotator, and one that is answered is none."""
     asked, answered = pair
     who = {} if asked == "user" else {"user": "ada"}
     path = tmp_path / "talk.jsonl"
-    lines = [json.dumps({asked: f"Q {n}", answered: "A", "label": "Privacy", **who}) for n in range(2)]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    replies = ["A", "A", "B", "C"]
+    lines = [{asked: f"Q {n}", answered: reply, "label": "Privacy", **who} for n, reply in enumerate(replies)]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     rows = read_foreign(str(path), walk, kind="human").rows
     name = "ada" if who else "label"
-    assert [[one.annotator.name for one in row.annotations] for row in rows] == [[name], [name]]
-    assert [row.conversation and row.conversation.turns[0].content for row in rows] == ["Q 0", "Q 1"]
+    assert [[one.annotator.name for one in row.annotations] for row in rows] == [[name]] * 4
+    assert [row.conversation and row.conversation.turns[0].content for row in rows] == [f"Q {n}" for n in range(4)]
+    warning = "'user' is read as what was asked, for hardly a reply has several; if it names who annotated, call it 'a"
+    assert (warning in caplog.text) == (not who)
+
+
+@pytest.mark.parametrize("ids", [("r1", "r1"), (None, None), ("r1", "r2")], ids=["one id", "no ids", "two ids"])
+def test_a_user_beside_a_bare_reply_annotated_it_where_it_has_several(
+    tmp_path: Path, walk: Crosswalk, ids: tuple[str | None, str | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of two replies, each has its user, and these may have asked."""
+    rows = [
+        {"id": name, "response": "A", "user": user, "label": "Privacy"}
+        for name, user in zip(ids, ("ada", "bo"), strict=True)
+    ]
+    path = tmp_path / "bare.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    expected = [{"ada": PRIVATE, "bo": PRIVATE}] if ids != ("r1", "r2") else [{"label": PRIVATE}] * 2
+    assert said(str(path), walk) == expected
+    assert len(caplog.records) == len(expected) - 1
 
 
 def test_a_list_with_an_entry_for_each_annotator(tmp_path: Path, walk: Crosswalk) -> None:

@@ -7,8 +7,9 @@ annotator; a column for each annotator; and one column that holds a list, an ent
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelColumns", "find_label_columns", "read_foreign"]
 
+_LOG = logging.getLogger(__name__)
 _WHO = ("annotator", "annotator_id", "annotator_name", "rater", "worker", "worker_id", "labeler", "user", "user_id")
 
 
@@ -110,18 +112,44 @@ def find_label_columns(rows: Sequence[Row], crosswalk: Crosswalk, spec: str) -> 
         met = "; ".join(f"{name}: {', '.join(sorted(texts[name])[:3])[:80]}" for name in names)
         message = f"{spec}: no column holds labels of crosswalk {crosswalk.name!r}; the columns are {met}"
         raise SourceError(message)
-    # A `user` may have annotated a reply, or have been answered by it.
-    aside = {*labels, *_talk_columns(rows, labels)}
-    who = next((name for name in _WHO if name in names and name not in aside), None)
-    return LabelColumns(labels, who)
+    return LabelColumns(labels, _annotator_column(rows, [name for name in names if name not in labels], spec))
 
 
-def _talk_columns(rows: Sequence[Row], labels: Collection[str]) -> Collection[str]:
-    """Return the columns that the conversation of the first row with one is read from."""
+def _annotator_column(rows: Sequence[Row], names: Collection[str], spec: str) -> str | None:
+    talk = _talk_columns(rows, names)
+    for name in _WHO:
+        if name not in names:
+            continue
+        # A `user` may have annotated a reply, or have been answered by it.
+        if name not in talk.values() or _is_of_annotators(rows, name, talk.values()):
+            return name
+        _LOG.warning(
+            "%s: %r is read as what was asked, for hardly a reply has several; if it names who annotated, call it %r",
+            spec,
+            name,
+            _WHO[0],
+        )
+    return None
+
+
+def _talk_columns(rows: Sequence[Row], names: Collection[str]) -> Mapping[str, str]:
+    """Return the column of each part of the conversation of the first row with one, among those that are named."""
     for row in rows:
         with contextlib.suppress(LayoutError):
-            return detect({name: value for name, value in row.fields.items() if name not in labels}).columns.values()
-    return ()
+            return detect({name: value for name, value in row.fields.items() if name in names}).columns
+    return {}
+
+
+def _is_of_annotators(rows: Sequence[Row], column: str, talk: Collection[str]) -> bool:
+    """Tell whether a reply of one id has several values in a column, or, without ids, most replies do."""
+    same = ["id", *(name for name in talk if name != column)]
+    values: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        values[repr([row.fields.get(name) for name in same])].add(repr(row.fields.get(column)))
+    n_several = sum(len(each) > 1 for each in values.values())
+    # Without ids, a reply that is the same word for word may be a model's usual one to many a prompt.
+    has_ids = any(row.fields.get("id") is not None for row in rows)
+    return n_several > (0 if has_ids else len(values) / 2)
 
 
 def _require_mapped(rows: Sequence[Row], columns: LabelColumns, crosswalk: Crosswalk, spec: str) -> None:
