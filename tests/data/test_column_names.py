@@ -11,7 +11,7 @@ import pytest
 from demur.conversation import Conversation
 from demur.data.reading import read_conversations
 from demur.data.rows import Row
-from demur.data.shapes import detect, named
+from demur.data.shapes import Layout, detect, named
 from demur.data.sources import open_source
 from demur.errors import LayoutError
 
@@ -154,7 +154,27 @@ def test_what_a_bare_reply_may_answer_is_said(
     assert caplog.records == [record]
 
 
-@pytest.mark.parametrize("column", ["prompt_category", "user_id", "human_answer", "title", "explanation"])
+@pytest.mark.parametrize(
+    "column",
+    ["adversarial_prompt", "forbidden_prompt", "question_text", "user_input", "userMessage", "human", "user", "task"],
+)
+def test_a_prompt_is_known_by_the_last_word_of_its_name(column: str) -> None:
+    """What stands before it says what kind of a prompt it is."""
+    fields = {"content": NO, column: "How do I pick a lock?"}
+    doubt = Layout("reply", {"response": "content"}).prompt_doubt(fields)
+    assert doubt is not None
+    assert f"which {column!r} beside it may hold" in doubt
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("prompt_category", "prompt_harm_label", "task_name", "query_time"),
+        *("user_id", "user_agent", "user_country", "user_feedback"),
+        *("human_answer", "human_label", "human_annotation", "human_rating"),
+        *("system_prompt", "system_message", "error_message", "title", "explanation"),
+    ],
+)
 def test_what_is_known_of_a_prompt_is_none(column: str) -> None:
     """Nothing is said of it."""
     fields = {"output": NO, column: "hate speech"}

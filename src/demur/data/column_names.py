@@ -26,11 +26,14 @@ _STANDS_BESIDE = """
     language metadata model notes options passage prompt query question rationale reasoning reference request side
     solution source split subject subjects system tags title topic type url user
 """
-# What a reply may answer, whatever else the name says of it: `adversarial_prompt`, `question_text`.
+# What a reply may answer, whatever the name says of it before: `adversarial_prompt`, `question_text`.
 _OF_PROMPTS = """
-    behavior behaviour goal human input inputs instruction instructions message problem prompt query question request
-    task user
+    behavior behaviour goal input inputs instruction instructions message problem prompt query question request task
 """
+# What was asked may be called by these alone; with further words it is something else of theirs: `human_rating`.
+_ASKERS = frozenset({"human", "user"})
+# No reply answers their prompts and messages.
+_NO_ASKERS = frozenset({"error", "system"})
 _OTHERS, _BESIDE = frozenset(_OF_OTHERS.split()), frozenset(_STANDS_BESIDE.split())
 _PROMPTS = frozenset(_OF_PROMPTS.split())
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -64,9 +67,11 @@ def may_be_a_reply(column: str, value: object) -> bool:
 
 def may_be_a_prompt(column: str, value: object) -> bool:
     """Tell whether a column may hold what is replied to: words, and named so, but not as what is known of it."""
-    words = _words(column)
-    is_named_otherwise = words[-1] in (_BESIDE | _REPLIES) - _PROMPTS
-    return bool(_PROMPTS & {*words}) and not is_named_otherwise and _is_in_words(value)
+    *others, last = _words(column)
+    is_named_so = (
+        last in _PROMPTS or (last in _ASKERS and not others) or (last == "text" and bool(_PROMPTS & {*others}))
+    )
+    return is_named_so and not _NO_ASKERS & {*others} and _is_in_words(value)
 
 
 def _is_in_words(value: object) -> bool:
