@@ -120,6 +120,31 @@ def test_a_reply_beside_a_whole_conversation_is_said(whole: dict[str, object], c
     assert detect(same).doubt(same) is None
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["In Bamako.\n", "<think>Mali?</think>\n\nIn Bamako.", [{"type": "text", "text": "In Bamako."}]],
+    ids=["line end", "thinking", "parts"],
+)
+def test_a_reply_that_the_conversation_says_otherwise_written_is_no_other(content: object) -> None:
+    """It has its thinking, the end of its line, or its parts; a second opinion is another reply."""
+    fields = {"messages": [CHAT[0], {"role": "assistant", "content": content}], "response": "In Bamako."}
+    layout = detect(fields)
+    assert layout.doubt(fields) is None
+    assert layout.doubt({**fields, "response": NO}) is not None
+
+
+@pytest.mark.parametrize("nothing", [None, ""], ids=["null", "empty"])
+def test_beside_an_empty_reply_only_a_replys_names_are_said(nothing: str | None) -> None:
+    """Notes of several words stand beside any."""
+    fields = {"prompt": "Where?", "completion": nothing, "note": "of a place", "focus": "big cities"}
+    assert detect(fields).doubt(fields) is None
+    for column in ("answer", "text", "output", "gpt4_response"):
+        further = {**fields, column: "In Bamako."}
+        doubt = detect(further).doubt(further)
+        assert doubt is not None
+        assert doubt.startswith(f"'completion' is judged, and {column!r} beside it")
+
+
 def test_a_column_that_is_given_is_no_other_part() -> None:
     """Here it could be the prompt, too."""
     assert detect({"input": NO}, {"response": "Input"}).columns == {"response": "input"}

@@ -92,11 +92,14 @@ def is_conversation(value: object) -> bool:
 
 
 def is_said_in(conversation: object, text: object) -> bool:
-    """Tell whether a text is said in a conversation, word for word."""
-    items = as_message_list(conversation)
-    if items is not None:
-        return any(isinstance(item, dict) and text in item.values() for item in items)
-    return isinstance(conversation, str) and isinstance(text, str) and text.strip() in conversation
+    """Tell whether a text is said in a conversation, word for word, be it within a longer message."""
+    if not isinstance(text, str):
+        return False
+    if as_message_list(conversation) is None:
+        return isinstance(conversation, str) and text.strip() in conversation
+    with contextlib.suppress(RowError):
+        return any(text.strip() in (message.content or "") for message in read_messages(conversation, "messages"))
+    return False
 
 
 def is_textual(value: object) -> bool:

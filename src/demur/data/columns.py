@@ -260,7 +260,7 @@ def judged_column(columns: Mapping[str, str]) -> str | None:
 def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[str, ...]:
     """Return further columns of a row that may be the reply, in place of the one that is taken for it.
 
-    Beside nothing, or an `answer`, mostly the reference, that is any other text of several words; beside a whole
+    Beside an `answer`, mostly the reference, that is any other text of several words; beside nothing, or a whole
     conversation, one of a reply's usual names; else one named as a model's.
 
     Args:
@@ -271,12 +271,12 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
     if judged is None:
         return ()
     is_whole = reply_column(columns) is None
-    is_unsure = not is_whole and (folded(judged) == REFERENCE or chats.is_nothing(fields[judged]))
-    usual = _RESPONSES if is_whole else _OF_MODELS
+    is_reference = not is_whole and folded(judged) == REFERENCE
+    usual = _RESPONSES if is_whole else _BARE_RESPONSES if chats.is_nothing(fields[judged]) else _OF_MODELS
     further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
     return tuple(
         name
         for name in further
-        if (is_unsure or folded(name) in usual or is_named_as_reply(name))
+        if (is_reference or folded(name) in usual or is_named_as_reply(name))
         and not (is_whole and chats.is_said_in(fields[judged], fields[name]))
     )
