@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from demur.conversation import Conversation, Turn
@@ -412,6 +414,14 @@ def test_a_list_of_messages_with_parents_is_no_single_conversation(tmp_path: Pat
     (tmp_path / "a.json").write_text(json.dumps(tree))
     with pytest.raises(LayoutError, match="hold one message a row"):
         list(read_conversations(open_source(str(tmp_path))))
+
+
+def test_a_reply_that_is_bytes_of_no_text_is_unscored_alone(tmp_path: Path) -> None:
+    """Older programs write texts as bytes; the good ones of the batch are read."""
+    replies = [b"No.", b"caf\xe9", b"Yes."]
+    pq.write_table(pa.table({"prompt": [b"Hi?"] * 3, "response": replies}), tmp_path / "a.parquet")
+    items = read_conversations(open_source(str(tmp_path)))
+    assert outline(items) == [(0, "No."), (1, "unreadable_row"), (2, "Yes.")]
 
 
 def test_a_file_in_another_encoding_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -508,13 +508,24 @@ class TestBrokenRows:
         at = datetime(1970, 1, 1)  # noqa: DTZ001  # as it is read
         assert fields == {"text": "a", "at": at, "turns": [{"said": "b", "at": at}]}
 
-    def test_texts_that_were_written_as_bytes_are_texts(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+    def test_texts_that_were_written_as_bytes_are_texts(self, tmp_path: Path, kind: pa.DataType) -> None:
         """Older programs do not mark them as UTF-8; pictures stay bytes."""
         columns = {"text": [b"Nein, \xc3\xbcberhaupt nicht.", None], "picture": [b"\xff\xd8\xff", b"\xff\xd8\xff"]}
-        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        table = pa.table({name: pa.array(values, kind) for name, values in columns.items()})
+        pq.write_table(table, tmp_path / "a.parquet")
         first, second = fields_of(tmp_path / "a.parquet")
         assert first == {"text": "Nein, überhaupt nicht.", "picture": b"\xff\xd8\xff"}
         assert second["text"] is None
+
+    @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+    def test_bytes_that_are_no_text_cost_no_other(self, tmp_path: Path, kind: pa.DataType) -> None:
+        """Arrow decodes all values of a batch or none; within messages, too."""
+        said = [b"No.", b"caf\xe9", None]
+        columns = {"text": pa.array(said, kind), "turns": pa.array([[{"said": each}] for each in said])}
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        found = ["No.", b"caf\xe9", None]
+        assert fields_of(tmp_path / "a.parquet") == [{"text": each, "turns": [{"said": each}]} for each in found]
 
     @pytest.mark.parametrize(
         ("kind", "late"), [(pa.timestamp("us"), 2**62), (pa.timestamp("ms"), 2**50), (pa.date32(), 10**7)], ids=str

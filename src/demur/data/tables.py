@@ -57,19 +57,42 @@ def parquet(opened: Opened) -> Iterator[Record]:
     number = itertools.count(1)
     # Arrow would take all cores there are, whatever number of them the user has given.
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
-        for value, line in zip(_batch_values(_plain_columns(batch)), number, strict=False):
-            yield Record(line, _or_error(value, f"{opened.file}:{line}"), line / n_rows)
+        plain, mixed = _plain_columns(batch)
+        for value, line in zip(_batch_values(plain), number, strict=False):
+            read = value if isinstance(value, Exception) else _with_texts(value, mixed)
+            yield Record(line, _or_error(read, f"{opened.file}:{line}"), line / n_rows)
 
 
-def _plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with bytes that are UTF-8 as texts, and times in no zone: Python may not know the one named."""
+def _plain_columns(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[str]]:
+    """Return the batch with bytes that are UTF-8 as texts, and times in no zone: Python may not know the one named.
+
+    The columns named beside it hold bytes that are no UTF-8, and are left as they were.
+    """
+    mixed = []
     for index, field in enumerate(batch.schema):
         kind = _plain_type(field.type)
         if kind != field.type:
-            # Pictures are bytes, too, and stay what they are.
-            with contextlib.suppress(pa.ArrowException):
+            try:
                 batch = batch.set_column(index, field.name, batch.column(index).cast(kind))
-    return batch
+            except pa.ArrowException:
+                mixed.append(field.name)
+    return batch, mixed
+
+
+def _with_texts(fields: Mapping[str, object], mixed: Sequence[str]) -> Mapping[str, object]:
+    return {**fields, **{name: _as_text(fields[name]) for name in mixed}}
+
+
+def _as_text(value: object) -> object:
+    """Return bytes that are UTF-8 as a text, in lists and objects, too; pictures are bytes, and stay what they are."""
+    if isinstance(value, bytes):
+        with contextlib.suppress(UnicodeDecodeError):
+            return value.decode()
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _as_text(each) for name, each in value.items()}
+    return value
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -77,6 +100,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp(kind.unit)
     if pa.types.is_binary(kind):
         return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.large_string()
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
     if pa.types.is_struct(kind):
