@@ -321,6 +321,12 @@ def test_what_stands_beside_an_empty_prompt_is_none(tmp_path: Path, nothing: str
     assert last.turns == (Turn("assistant", "No."),)
 
 
+def test_a_reply_that_cannot_be_read_is_sought_nowhere_else(tmp_path: Path) -> None:
+    """The answer beside it is the reference."""
+    write(tmp_path / "a.jsonl", {**PAIR, "answer": "Hi!"}, {**PAIR, "response": {"text": "No."}, "answer": "Hi!"})
+    assert outline(read_conversations(open_source(str(tmp_path)))) == [(0, "No."), (1, "unreadable_row")]
+
+
 def test_a_column_that_is_given_is_kept_to_where_it_holds_nothing(tmp_path: Path) -> None:
     """Another prompt may be the bare question within a template."""
     row: Fields = {"prompt": "Hi?", "template": "", "response": "No."}

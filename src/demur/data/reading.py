@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from demur.conversation import Conversation
+from demur.data.chats import is_nothing
+from demur.data.columns import reply_column
 from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
@@ -92,6 +94,10 @@ def read_row(
         return found
     # Any text beside a null may be a bare reply, and a title or a comment as well.
     if own == layout or (own.name == "reply" and reasons <= _NOTHING_THERE):
+        return found
+    # Beside a reply that is there and cannot be read, another is mostly the reference.
+    taken = reply_column(layout.columns)
+    if not is_nothing(row.fields.get(taken or "")) and reply_column(own.columns) not in (None, taken):
         return found
     return own.replies(row, turns=turns)
 
