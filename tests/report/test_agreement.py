@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -125,8 +126,8 @@ def test_a_reply_whose_text_is_not_known_says_how_to_give_it() -> None:
 
 
 def test_what_the_data_hold_does_not_steer_the_terminal(mixed: Agreement) -> None:
-    """Control characters out of names, sources and replies are replaced."""
-    assert "\x1b" not in agreement_text(mixed)
+    """Control characters out of names, sources, replies and the name of the file are replaced."""
+    assert "\x1b" not in agreement_text(replace(mixed, name=HOSTILE))
 
 
 def test_what_the_data_hold_is_no_markup(mixed: Agreement) -> None:

@@ -95,6 +95,14 @@ def test_drawings_hold_names_of_any_script_as_text(models: Leaderboard, tmp_path
     assert (tmp_path / "leaderboard.html").read_text(encoding="utf-8").count(">李雷 \ufffdkeywords</text>") == 3
 
 
+def test_what_the_data_hold_does_not_steer_the_terminal(models: Leaderboard) -> None:
+    """Control characters out of the names of labelers are replaced, in tables and in notes."""
+    entries = tuple(replace(one, name=f"\x1b{one.name}", stopped="the budget is spent") for one in models.entries)
+    text = leaderboard_text(replace(models, entries=entries))
+    assert "keywords did not come to all rows" in text
+    assert "\x1b" not in text
+
+
 def test_the_plots_show_who_has_a_cost_and_the_band_of_the_others(models: Leaderboard) -> None:
     """Two points with names and one band in each panel; in the other plot, one dot for each labeler."""
     figure = frontier_plot(models)

@@ -9,7 +9,7 @@ from demur.report import agreement_tables as figures
 from demur.report import agreement_words as words
 from demur.report import annotator_tables as annotators
 from demur.report.markdown import escaped, markdown_table
-from demur.report.text import text_table
+from demur.report.text import plain, text_table
 from demur.studies.excerpts import excerpt
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def sections(found: Agreement) -> tuple[Section, ...]:
 
 def agreement_text(found: Agreement) -> str:
     """Render an agreement as plain text."""
-    blocks = [f"Agreement in {found.name}", *opening(found)]
+    blocks = [plain(f"Agreement in {found.name}"), *map(plain, opening(found))]
     for section in sections(found):
-        blocks += [section.title.upper(), *section.notes, *(text_table(table) for table in section.tables)]
+        blocks += [section.title.upper(), *map(plain, section.notes), *(text_table(table) for table in section.tables)]
         blocks += [_text_reply(reply) for reply in section.replies]
     blocks += ["HOW IT WAS MEASURED", "\n".join(f"{term}: {said}" for term, said in words.METHODS)]
     return "\n\n".join(blocks) + "\n"

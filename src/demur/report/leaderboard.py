@@ -10,7 +10,7 @@ from demur.report.leaderboard_plots import frontier_plot
 from demur.report.leaderboard_tables import short_table, tables
 from demur.report.markdown import escaped, markdown_table
 from demur.report.svg import write_svg
-from demur.report.text import text_table
+from demur.report.text import plain, text_table
 from demur.studies.writing import read_object, require_room, write_json, writing
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ _FILES = ("leaderboard.md", "leaderboard.csv", "leaderboard.html", "leaderboard.
 
 def leaderboard_text(found: Leaderboard) -> str:
     """Render the main figures as plain text."""
-    return "\n\n".join([words.headline(found), *words.notes(found), text_table(short_table(found))]) + "\n"
+    said = map(plain, (words.headline(found), *words.notes(found)))
+    return "\n\n".join([*said, text_table(short_table(found))]) + "\n"
 
 
 def leaderboard_markdown(found: Leaderboard, *, plot: str | None = None) -> str:
