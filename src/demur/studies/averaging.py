@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from demur.errors import WeightsError
 from demur.model.averaging import averaged, factored, is_low_rank, reduced, uncalibrated
 from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder
-from demur.studies.finishing import finished, prepare
-from demur.studies.holding import held
+from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
 
 if TYPE_CHECKING:
@@ -79,10 +78,7 @@ def average(
     tensors = averaged(trainings, [manifest.low_rank_scale for manifest in manifests])
     if rank is not None:
         tensors = _of_rank(tensors, rank, found, manifests[0].low_rank_scale)
-    prepare(out)
-    with held(out, out / ".lock"):
-        # Another process may have finished since.
-        prepare(out)
+    with prepared(out):
         met = frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
         lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
         tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork
 from demur.model.weights import Manifest, save_weights
 from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
+from demur.studies.holding import held
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -25,17 +27,26 @@ if TYPE_CHECKING:
     from demur.studies.lesson import Lesson
     from demur.taxonomy import Taxonomy
 
-__all__ = ["finished", "prepare"]
+__all__ = ["finished", "prepared"]
 
 _PROBE_BYTES = 4_096
 
 
-def prepare(out: Path) -> None:
-    """Make the folder that weights are to be written to.
+@contextmanager
+def prepared(out: Path) -> Iterator[None]:
+    """Make the folder that weights are to be written to, and hold it until the block ends.
 
     Raises:
-        OutputError: It cannot be made or written to, or holds finished weights.
+        OutputError: It cannot be made or written to, or holds finished weights; or another process writes into it.
     """
+    _prepare(out)
+    with held(out, out / ".lock"):
+        # Another process may have finished since.
+        _prepare(out)
+        yield
+
+
+def _prepare(out: Path) -> None:
     # Before the first step, since the first checkpoint may be an hour away.
     if (out / "manifest.json").exists():
         message = f"{str(out)!r} holds finished weights; give another folder, or remove it first"

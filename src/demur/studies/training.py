@@ -14,8 +14,7 @@ from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.studies.continuation import begun, parting, warn_of_forgetting
-from demur.studies.finishing import finished, prepare
-from demur.studies.holding import held
+from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
@@ -124,10 +123,7 @@ def train_recipe(  # noqa: PLR0913  # as above
 def _prepared(out: Path, settings: TrainingSettings, encoder: Encoder) -> Iterator[None]:
     """Hold the folder of weights, which must not be finished, once it is sure that the encoder can judge with them."""
     encoder.require(max(settings.max_tokens, settings.window))
-    prepare(out)
-    with held(out, out / ".lock"):
-        # Another process may have finished since.
-        prepare(out)
+    with prepared(out):
         yield
 
 
