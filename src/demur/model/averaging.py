@@ -112,10 +112,9 @@ def reduced(tensors: Mapping[str, Tensor], rank: int) -> dict[str, Tensor]:
             continue
         left, of_left = torch.linalg.qr(tensors[name].float())
         right, of_right = torch.linalg.qr(tensors[down].float().T)
-        u, singular, v = torch.linalg.svd(of_left @ of_right.T)
-        root = singular[:rank].sqrt()
-        found[name] = (left @ u[:, :rank] * root).to(tensors[name].dtype).contiguous()
-        found[down] = (root[:, None] * (v[:rank] @ right.T)).to(tensors[down].dtype).contiguous()
+        first, second = _nearest(of_left @ of_right.T, rank)
+        found[name] = (left @ first).to(tensors[name].dtype).contiguous()
+        found[down] = (second @ right.T).to(tensors[down].dtype).contiguous()
     return found
 
 
@@ -138,8 +137,14 @@ def factored(
         layer, _, sort = name.rpartition(".")
         if sort != "weight" or not name.startswith("encoder.") or tensor.ndim == 1:
             continue
-        u, singular, v = torch.linalg.svd((tensor.float() - untrained[name].float()) / scale, full_matrices=False)
-        root = singular[:rank].sqrt()
-        found[f"{layer}.up"] = (u[:, :rank] * root).to(tensor.dtype).contiguous()
-        found[f"{layer}.down"] = (root[:, None] * v[:rank]).to(tensor.dtype).contiguous()
+        up, down = _nearest((tensor.float() - untrained[name].float()) / scale, rank)
+        found[f"{layer}.up"] = up.to(tensor.dtype).contiguous()
+        found[f"{layer}.down"] = down.to(tensor.dtype).contiguous()
     return found
+
+
+def _nearest(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """Return the factors of the nearest matrix of a rank, each with the roots of the singular values."""
+    u, singular, v = torch.linalg.svd(matrix, full_matrices=False)
+    root = singular[:rank].sqrt()
+    return u[:, :rank] * root, root[:, None] * v[:rank]

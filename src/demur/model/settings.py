@@ -49,8 +49,8 @@ class TrainingSettings:
         patience: Epochs without a better validation score after which training stops.
         checkpoint_steps: Steps between checkpoints.
         seed: Seed of initial heads, order and dropout.
-        head_seed: Seed of the initial heads, where not `seed`: trainings that are to be averaged begin with the same
-            ones, since what one hidden unit of a head stands for is chance.
+        head_seed: Seed of the initial heads, and of the adapters' first factors, where not `seed`: trainings that are
+            to be averaged begin with the same ones, since what one hidden unit of a head stands for is chance.
         is_bf16: Whether matrix products run in bfloat16 (autocast).
     """
 
