@@ -149,17 +149,22 @@ class Shape:
         """
         found = dict(columns)
         filled = {name: value for name, value in fields.items() if not chats.is_nothing(value)}
-        prompts = {
-            name: value
-            for name, value in filled.items()
-            if folded(name) not in _PROMPTS_ONLY_ALONE and not chats.is_number(value)
-        }
         for part, column in self.parts.items():
             if found.get(part) not in filled and (part in self.takes or part == "prompt"):
-                name = column.find(prompts if part == "prompt" else filled, found.values(), by_value=True)
+                among = _that_ask(filled) if part == "prompt" else filled
+                name = column.find(among, found.values(), by_value=True)
                 if name is not None:
                     found[part] = name
         return found
+
+
+def _that_ask(filled: Mapping[str, object]) -> dict[str, object]:
+    """Return the columns of a row that may hold its prompt where the one of the first row does not."""
+    return {
+        name: value
+        for name, value in filled.items()
+        if folded(name) not in _PROMPTS_ONLY_ALONE and not chats.is_number(value)
+    }
 
 
 _SIDE = {"side": Column(("side",), chats.is_side)}

@@ -59,7 +59,7 @@ def parquet(opened: Opened) -> Iterator[Record]:
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         plain, mixed = _plain_columns(batch)
         for value, line in zip(_batch_values(plain), number, strict=False):
-            read = value if isinstance(value, Exception) else _with_texts(value, mixed)
+            read = _with_texts(value, mixed) if mixed and not isinstance(value, Exception) else value
             yield Record(line, _or_error(read, f"{opened.file}:{line}"), line / n_rows)
 
 
