@@ -7,8 +7,9 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from demur.model.runtime import Probabilities, TorchEngine, judged
 from demur.model.runtime.building import built
 from demur.model.runtime.graph import export_graph
 from demur.model.runtime.makers import MAKERS
+from demur.model.runtime.openvino_engine import OpenVinoEngine
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
 from demur.model.runtime.smoothing import smoothed
 from tests.few_texts import FEW_TEXTS
@@ -77,6 +79,23 @@ def test_where_nothing_is_quantised_the_probabilities_are_those_of_torch(
     exact = judged(tokens, TorchEngine(loaded_weights.network))
     assert furthest(judged(tokens, engine), exact) < (1e-4 if kind == "onnx" else 0.1)
     assert (engine.name, engine.n_categories, engine.n_streams) == ("an-engine", 16, 2)
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="needs the extra `openvino`")
+def test_openvino_is_used_once_before_several_threads_may(
+    graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its binding sets itself up at first use, where two threads at once would wait for each other for ever."""
+    used: list[threading.Thread] = []
+    run = OpenVinoEngine.run
+
+    def watched(engine: OpenVinoEngine, *arrays: Any) -> Probabilities:
+        used.append(threading.current_thread())
+        return run(engine, *arrays)
+
+    monkeypatch.setattr(OpenVinoEngine, "run", watched)
+    opened("openvino", graph, tmp_path, PLAIN, loaded_weights, tokens)
+    assert used == [threading.current_thread()]
 
 
 @pytest.mark.parametrize("kind", KINDS)

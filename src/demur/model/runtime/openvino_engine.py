@@ -60,6 +60,9 @@ class OpenVinoEngine:
         self._requests: SimpleQueue[Any] = SimpleQueue()
         for _ in range(n_streams):
             self._requests.put(compiled.create_infer_request())
+        # What OpenVINO's binding sets up at first use (pybind11's hold on NumPy) locks up for ever if two threads come
+        # to it at once: one holds its guard and waits for Python's lock, the other the reverse.
+        self.run(np.zeros((1, 1), dtype=np.int64), np.ones((1, 1), dtype=np.int64))
 
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
         """Judge a batch; both arrays are of *shape* `(batch, tokens)`."""
