@@ -22,7 +22,7 @@ from demur.model.settings import TrainingSettings
 from demur.model.targets import Example
 from demur.model.validation import held_out_logits
 from demur.model.weights import Manifest
-from demur.studies import held_out, training
+from demur.studies import finishing, held_out
 from demur.studies.held_out import held_out_kinds, held_out_probabilities
 from demur.studies.holding import held
 from demur.studies.lesson import Lesson
@@ -378,12 +378,12 @@ def test_weights_that_another_process_finishes_meanwhile_are_not_trained_over(
 
     @contextmanager
     def held_later(place: Path, lock: Path) -> Iterator[None]:
-        monkeypatch.setattr(training, "held", held)
+        monkeypatch.setattr(finishing, "held", held)
         trained([labelled_file], out)
         with held(place, lock):
             yield
 
-    monkeypatch.setattr(training, "held", held_later)
+    monkeypatch.setattr(finishing, "held", held_later)
     with pytest.raises(OutputError, match="finished weights"):
         trained([labelled_file], out, on_step=steps.append)
     assert steps == []
