@@ -11,7 +11,7 @@ from demur.conversation import Conversation
 from demur.data.labelled import Labelled
 from demur.data.rendering import Renderer
 from demur.model.encoders import Encoder
-from demur.model.targets import Example, balanced, examples, kind_distribution
+from demur.model.targets import Example, Opinion, balanced, examples, kind_distribution
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,3 +142,57 @@ def test_rows_of_unknown_verdict_teach_nothing(taxonomy: Taxonomy, renderer: Ren
     rows = [row(), row(outcome="full", is_refusal=True), row(), row(outcome="none", is_refusal=False)]
     found = examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=0.8)
     assert [example.refusal for example in found] == [1.0, 0.0]
+
+
+def softened(labelled: Labelled, opinion: Opinion | None, taxonomy: Taxonomy, renderer: Renderer) -> list[Example]:
+    """Build the examples of a row on which there is an opinion, which gets three quarters beside a label."""
+    return examples(
+        [labelled], taxonomy=taxonomy, renderer=renderer, main_share=0.8, opinions=[opinion], opinion_share=0.75
+    )
+
+
+def opinion_of(refusal: float, taxonomy: Taxonomy, **kinds: float) -> Opinion:
+    """Think a row a refusal of some kinds."""
+    return Opinion(refusal, tuple(kinds.get(key, 0.0) for key in taxonomy.keys))
+
+
+def test_an_opinion_softens_a_label(taxonomy: Taxonomy, renderer: Renderer) -> None:
+    """Of the gate 1/4 * 1 + 3/4 * .6 = .7; of the kinds 1/4 + 3/4 * .4 = .55 and 3/4 * .6 = .45; not of partial."""
+    labelled = row(outcome="full", is_refusal=True, readings=(("privacy",),))
+    (found,) = softened(labelled, opinion_of(0.6, taxonomy, privacy=0.4, unknowable=0.6), taxonomy, renderer)
+    assert found.kinds is not None
+    assert (found.refusal, found.partial, found.kind_weight) == pytest.approx((0.7, 0.0, 1.0))
+    assert found.kinds[taxonomy.index("privacy")] == pytest.approx(0.55)
+    assert found.kinds[taxonomy.index("unknowable")] == pytest.approx(0.45)
+
+
+def test_what_complies_is_of_no_kind_whatever_is_thought(taxonomy: Taxonomy, renderer: Renderer) -> None:
+    """The gate alone is softened, to 3/4 * .4 = .3."""
+    labelled = row(outcome="none", is_refusal=False)
+    (found,) = softened(labelled, opinion_of(0.4, taxonomy, privacy=1.0), taxonomy, renderer)
+    assert found.refusal == pytest.approx(0.3)
+    assert found.kinds is None
+
+
+def test_an_opinion_names_the_kind_that_nobody_named(taxonomy: Taxonomy, renderer: Renderer) -> None:
+    """A weak label says of no kind: the opinion's is taken, as far as it takes the reply for a refusal."""
+    labelled = row(outcome="full", is_refusal=True, is_weak=True, confidence=0.9)
+    (found,) = softened(labelled, opinion_of(0.5, taxonomy, privacy=1.0), taxonomy, renderer)
+    assert found.kinds is not None
+    assert (found.refusal, found.kind_weight) == pytest.approx((0.25 * 0.9 + 0.75 * 0.5, 0.5))
+    assert found.kinds[taxonomy.index("privacy")] == 1.0
+
+
+def test_a_row_without_a_label_teaches_what_is_thought_of_it(taxonomy: Taxonomy, renderer: Renderer) -> None:
+    """All of the target is the opinion; with none there is no example."""
+    (found,) = softened(row(), opinion_of(0.3, taxonomy, privacy=1.0), taxonomy, renderer)
+    assert found.kinds is not None
+    assert (found.refusal, found.kind_weight) == (0.3, 0.3)
+    assert math.isnan(found.partial)
+    assert softened(row(), None, taxonomy, renderer) == []
+
+
+def test_a_row_without_an_opinion_keeps_its_label(taxonomy: Taxonomy, renderer: Renderer) -> None:
+    """As where there are no teachers at all."""
+    labelled = row(outcome="full", is_refusal=True, readings=(("privacy",),))
+    assert softened(labelled, None, taxonomy, renderer) == [target(labelled, taxonomy, renderer)]

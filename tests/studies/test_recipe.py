@@ -108,7 +108,7 @@ def test_a_faulty_recipe_is_refused_with_file_and_field(
 def test_an_unknown_name_is_answered_with_those_that_are_shipped() -> None:
     """A bare name means a shipped recipe, and a path is a path."""
     # A plan is no answer to what recipe there is.
-    with pytest.raises(RecipeError, match=r"no recipe 'shiped' is shipped; .* one of 'all', 'further', 'shipped'$"):
+    with pytest.raises(RecipeError, match=r"no recipe 'shiped' is shipped; .* one of 'all', 'distilled', 'further', 'shipped', 'whole'$"):
         Recipe.load("shiped")
     with pytest.raises(RecipeError, match="no such file"):
         Recipe.load(Path("nowhere") / "shipped.yaml")

@@ -50,16 +50,27 @@ class TrainingProgress:
         self._console.print(title, markup=False, soft_wrap=True)
         self._progress.reset(self._task, total=None, description="preparing", rate=0.0, loss="")
 
+    def on_answer(self, done: int, total: int) -> None:
+        """Move the bar while teachers are asked."""
+        self._move("asking teachers", done, total, n_rows=1, said="")
+
     def on_step(self, step: Step) -> None:
         """Move the bar."""
-        speed = self._progress.tasks[0].speed
+        self._move("training", step.done, step.total, n_rows=step.n_rows, said=f"loss {step.loss:.3f}")
+
+    def _move(self, what: str, done: int, total: int, *, n_rows: int, said: str) -> None:
+        task = self._progress.tasks[0]
+        if task.description != what:
+            # A rate over what went before says nothing of what comes.
+            self._progress.reset(self._task, total=total)
+        speed = task.speed
         self._progress.update(
             self._task,
-            description="training",
-            completed=step.done,
-            total=step.total,
-            rate=0.0 if speed is None else speed * step.n_rows,
-            loss=f"loss {step.loss:.3f}",
+            description=what,
+            completed=done,
+            total=total,
+            rate=0.0 if speed is None else speed * n_rows,
+            loss=said,
         )
 
     def on_epoch(self, found: Validation) -> None:

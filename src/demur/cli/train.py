@@ -44,6 +44,13 @@ def train(
             "kind that is new begins as the mean of its group."
         ),
     ] = None,
+    teacher: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Folder of finished weights, of any encoder, whose opinion of the recipe's rows is learnt beside "
+            "their labels, and where these are lacking. Repeatable: the mean is learnt."
+        ),
+    ] = None,
     encoder: EncoderName = None,
     taxonomy: TaxonomyFile = None,
     epochs: Annotated[
@@ -63,6 +70,7 @@ def train(
 ) -> None:
     """Train a gate and a category head, and calibrate them on prompts held out from training."""
     _require_one_form(files, recipe, data, avoid, texts)
+    _require_recipe(teacher, recipe, from_weights)
     _require_files(files, recipe, data, avoid, texts)
     quiet_libraries()
     from demur.model.encoders import Encoder
@@ -88,7 +96,9 @@ def train(
         training = (
             _from_files(files or [], out, given, avoid=avoid, texts=texts, common=common)
             if recipe is None
-            else _from_recipe(recipe, out, given, data=data, common=common)
+            else _from_recipe(
+                recipe, out, given, data=data, teachers=teacher or (), on_answer=progress.on_answer, common=common
+            )
         )
     rows = training["rows"]
     is_kept = training.get("from_weights", {}).get("is_calibration_kept", False)
@@ -107,6 +117,15 @@ def _require_one_form(
         raise typer.BadParameter(message)
     if recipe is not None and (files or avoid or texts):
         message = "a recipe names its own files; write these, and what to avoid, into it, or leave --recipe out"
+        raise typer.BadParameter(message)
+
+
+def _require_recipe(teacher: list[Path] | None, recipe: str | None, from_weights: str | None) -> None:
+    if teacher and recipe is None:
+        message = "--teacher wants --recipe, which says which rows have labels and which have not; give both"
+        raise typer.BadParameter(message)
+    if teacher and from_weights is not None:
+        message = "--from-weights and --teacher do not go together; give the weights as one more --teacher"
         raise typer.BadParameter(message)
 
 
@@ -159,7 +178,13 @@ def _from_files(
 
 
 def _from_recipe(
-    recipe: str, out: Path, given: dict[str, Any], *, data: Path | None, common: dict[str, Any]
+    recipe: str,
+    out: Path,
+    given: dict[str, Any],
+    *,
+    data: Path | None,
+    common: dict[str, Any],
+    **of_teachers: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     from dataclasses import replace
 
@@ -168,7 +193,7 @@ def _from_recipe(
 
     loaded = Recipe.load(recipe)
     loaded = replace(loaded, settings=loaded.settings.changed(**given))
-    return train_recipe(loaded, out, folders=folders_for(recipe, data), **common).training
+    return train_recipe(loaded, out, folders=folders_for(recipe, data), **of_teachers, **common).training
 
 
 def _expanded(files: list[Path] | None) -> list[Path]:

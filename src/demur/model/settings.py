@@ -43,6 +43,7 @@ class TrainingSettings:
         group_weight: Weight of the loss of the kinds' groups beside that of the kinds.
         kind_smoothing: Share of the target that is spread evenly over all kinds: one reader in twenty names another.
         main_share: Target share of the main kind where a reading names several.
+        teacher_share: Share of a labelled row's target that is what teachers think of it, where there are teachers.
         context_dropout: Share of the rows, drawn anew each epoch, whose gate sees the reply alone.
         apostrophe_swaps: Share of the rows, drawn anew each epoch, whose curly apostrophes become straight ones and the
             other way round: BERT's vocabulary keeps the two apart, and writers do not.
@@ -70,6 +71,7 @@ class TrainingSettings:
     group_weight: _Factor = 0.5
     kind_smoothing: _Share = 0.05
     main_share: _Share = 0.8
+    teacher_share: _Share = 0.7
     context_dropout: _Share = 0.1
     apostrophe_swaps: _Share = 0.2
     patience: _Count = 2

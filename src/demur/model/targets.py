@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from demur.data.rendering import Renderer
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Example", "balanced", "examples", "kind_distribution"]
+__all__ = ["Example", "Opinion", "balanced", "examples", "kind_distribution"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +43,73 @@ class Example:
     kind_weight: float = 1.0
 
 
-def examples(rows: Sequence[Labelled], *, taxonomy: Taxonomy, renderer: Renderer, main_share: float) -> list[Example]:
-    """Build one example from each row whose gate label is known; the others teach nothing and are left out.
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """Keep what weights that are trained already think of a row.
+
+    Attributes:
+        refusal: P(refusal).
+        kinds: P(kind | refusal), summing to 1.
+    """
+
+    refusal: float
+    kinds: tuple[float, ...]
+
+
+def examples(
+    rows: Sequence[Labelled],
+    *,
+    taxonomy: Taxonomy,
+    renderer: Renderer,
+    main_share: float,
+    opinions: Sequence[Opinion | None] | None = None,
+    opinion_share: float = 1.0,
+) -> list[Example]:
+    """Build one example from each row whose gate label is known, or on which there is an opinion.
+
+    The others teach nothing and are left out.
 
     Args:
         rows: Labelled conversations.
         taxonomy: Gives the order of the kinds.
         renderer: Renders into the model's window.
         main_share: Share of the target that the main kind gets where a reading names several.
+        opinions: What is thought of each row, if anything.
+        opinion_share: Share of the target that opinion gets where there is a label; elsewhere it gets all.
     """
-    known = [row for row in rows if row.is_refusal is not None]
-    texts = renderer.texts([row.conversation for row in known])
-    bare = renderer.texts([Conversation(row.conversation.turns[-1:]) for row in known])
-    return [
-        _example(row, text, bare_text, kind_distribution(row.readings, taxonomy, main_share=main_share))
-        for row, text, bare_text in zip(known, texts, bare, strict=True)
-    ]
+    thought = [None] * len(rows) if opinions is None else opinions
+    known = [pair for pair in zip(rows, thought, strict=True) if pair[0].is_refusal is not None or pair[1] is not None]
+    texts = renderer.texts([row.conversation for row, _ in known])
+    bare = renderer.texts([Conversation(row.conversation.turns[-1:]) for row, _ in known])
+    built: list[Example] = []
+    for (row, opinion), text, bare_text in zip(known, texts, bare, strict=True):
+        kinds = kind_distribution(row.readings, taxonomy, main_share=main_share)
+        example = _example(row, text, bare_text, kinds)
+        built.append(example if opinion is None else _softened(example, row, opinion, opinion_share))
+    return built
 
 
 def _example(row: Labelled, text: str, bare_text: str, kinds: tuple[float, ...] | None) -> Example:
-    refusal = row.confidence if row.is_refusal else 1 - row.confidence
+    refusal = math.nan if row.is_refusal is None else row.confidence if row.is_refusal else 1 - row.confidence
     # Of a label that came indirectly, extent and kind are not known: nobody read the reply for them.
     if row.is_weak or not row.is_refusal:
         return Example(text, bare_text, refusal, weight=row.weight)
     partial = math.nan if row.outcome is None else float(row.outcome == "partial")
     return Example(text, bare_text, refusal, partial, kinds, weight=row.weight)
+
+
+def _softened(example: Example, row: Labelled, opinion: Opinion, share: float) -> Example:
+    """Move an example's targets towards an opinion."""
+    if row.is_refusal is None:
+        return replace(example, refusal=opinion.refusal, kinds=opinion.kinds, kind_weight=opinion.refusal)
+    refusal = (1 - share) * example.refusal + share * opinion.refusal
+    if example.kinds is not None:
+        mixed = (1 - share) * np.array(example.kinds) + share * np.array(opinion.kinds)
+        return replace(example, refusal=refusal, kinds=tuple(map(float, mixed)))
+    # A refusal whose kind nobody named is of the kind that it is thought to be; what complies is of none.
+    if row.is_refusal:
+        return replace(example, refusal=refusal, kinds=opinion.kinds, kind_weight=opinion.refusal)
+    return replace(example, refusal=refusal)
 
 
 def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Example]:
@@ -87,7 +129,10 @@ def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Ex
     counts = np.sum(known, axis=0)
     # A kind that no row is of gets a weight that no row asks for.
     weights = np.minimum(cap, (counts.max() / np.where(counts > 0, counts, counts.max())) ** exponent)
-    return [row if row.kinds is None else replace(row, kind_weight=float(weights @ row.kinds)) for row in rows]
+    return [
+        row if row.kinds is None else replace(row, kind_weight=row.kind_weight * float(weights @ row.kinds))
+        for row in rows
+    ]
 
 
 def kind_distribution(

@@ -9,6 +9,7 @@ from demur.model.averaging import averaged, factored, is_low_rank, reduced, unca
 from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder
 from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
+from demur.studies.lineage import met_prompts, require_held_out, require_taxonomy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,8 +69,9 @@ def average(
     manifests = [Manifest.load(folder) for folder in folders]
     for folder, manifest in zip(folders, manifests, strict=True):
         _require_alike(folders[0], manifests[0], folder, manifest)
-        _require_held_out(folder, manifest, recipe)
-    _require_taxonomy(folders[0], manifests[0], taxonomy)
+        require_held_out(folder, manifest, recipe)
+        _require_window(folder, manifest, recipe)
+    require_taxonomy(folders[0], manifests[0], taxonomy)
     found = encoder_of(manifests[0], encoder, folders[0])
     for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
         require_encoder(found, manifest, folder)
@@ -79,7 +81,7 @@ def average(
     if rank is not None:
         tensors = _of_rank(tensors, rank, found, manifests[0].low_rank_scale)
     with prepared(out):
-        met = frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
+        met = met_prompts(manifests)
         lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
         tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
         training = {
@@ -112,36 +114,13 @@ def _short(value: object) -> str:
     return f"{len(value)} keys" if isinstance(value, tuple) else str(value)[:12]
 
 
-def _require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
-    """Refuse weights that were trained on rows which are to measure them, or are read through another window."""
+def _require_window(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
+    """Refuse weights that read their rows through another window than those that are to measure them."""
     settings = recipe.settings
-    if manifest.held_out_seed != recipe.parting_seed:
-        held_out = "no known seed" if manifest.held_out_seed is None else f"seed {manifest.held_out_seed}"
-        message = (
-            f"the training of {str(folder)!r} held out prompts by {held_out}, and recipe {recipe.name!r} does by seed "
-            f"{recipe.parting_seed}: it was trained on rows that are to calibrate and measure it; give trainings and a "
-            "recipe of one seed"
-        )
-        raise WeightsError(message)
-    if manifest.met_prompts is None:
-        message = (
-            f"the weights in {str(folder)!r} are of before trainings recorded which prompts they met: nothing says "
-            "which rows may calibrate and measure their mean; train again"
-        )
-        raise WeightsError(message)
     if manifest.max_tokens != settings.window:
         message = (
             f"the weights in {str(folder)!r} have a window of {manifest.max_tokens} tokens, and recipe {recipe.name!r} "
             f"one of {settings.window}; give a recipe whose settings.window is that of the weights"
-        )
-        raise WeightsError(message)
-
-
-def _require_taxonomy(folder: Path, manifest: Manifest, taxonomy: Taxonomy) -> None:
-    if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
-        message = (
-            f"the weights in {str(folder)!r} were trained under another taxonomy (fingerprint "
-            f"{manifest.taxonomy_fingerprint[:12]}) than this one ({taxonomy.fingerprint[:12]}); give theirs"
         )
         raise WeightsError(message)
 

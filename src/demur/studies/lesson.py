@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from demur.data.rendering import Renderer
-from demur.model.targets import Example, balanced, examples
+from demur.model.targets import Example, Opinion, balanced, examples
 from demur.studies.mixture import Mixture, harder, mix
 from demur.studies.partition import Partition, partition
 
@@ -32,11 +32,13 @@ class Lesson:
         recipe: What says so.
         mixture: What its files hold.
         parts: The rows on their sides; those of weight 0 are on the held-out ones alone.
+        opinions: What teachers think of each training row, where there are teachers; the other sides are never told.
     """
 
     recipe: Recipe
     mixture: Mixture
     parts: Partition
+    opinions: Sequence[Opinion | None] | None = None
 
     @classmethod
     def of(
@@ -88,7 +90,8 @@ class Lesson:
     def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
         """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
         settings, balance = self.recipe.settings, self.recipe.balance
-        training = self._examples(self.parts.training, taxonomy, Renderer(tokenizer, max_tokens=settings.max_tokens))
+        renderer = Renderer(tokenizer, max_tokens=settings.max_tokens)
+        training = self._examples(self.parts.training, taxonomy, renderer, opinions=self.opinions)
         weighed = balanced(training, exponent=balance.exponent, cap=balance.cap)
         return weighed, *self.held_out(taxonomy, tokenizer)
 
@@ -98,9 +101,19 @@ class Lesson:
         tuning, measuring = self.parts.tuning, self.parts.measuring
         return self._examples(tuning, taxonomy, renderer), self._examples(measuring, taxonomy, renderer)
 
-    def _examples(self, rows: Sequence[Labelled], taxonomy: Taxonomy, renderer: Renderer) -> list[Example]:
-        main_share = self.recipe.settings.main_share
-        return examples(rows, taxonomy=taxonomy, renderer=renderer, main_share=main_share)
+    def _examples(
+        self,
+        rows: Sequence[Labelled],
+        taxonomy: Taxonomy,
+        renderer: Renderer,
+        *,
+        opinions: Sequence[Opinion | None] | None = None,
+    ) -> list[Example]:
+        settings = self.recipe.settings
+        return examples(
+            rows, taxonomy=taxonomy, renderer=renderer, main_share=settings.main_share,
+            opinions=opinions, opinion_share=settings.teacher_share,
+        )  # fmt: skip
 
 
 def _through(view: Callable[[Conversation], Conversation], rows: Sequence[Labelled]) -> tuple[Labelled, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +14,7 @@ from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit
 from demur.studies.continuation import begun, parting, warn_of_forgetting
+from demur.studies.distillation import Teachers
 from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
 from demur.studies.partition import Partition, partition, prompt_key
@@ -89,8 +90,10 @@ def train_recipe(  # noqa: PLR0913  # as above
     encoder: Encoder,
     view: Callable[[Conversation], Conversation] = lambda conversation: conversation,
     beginning: Beginning | None = None,
+    teachers: Sequence[Path] = (),
     on_step: Callable[[Step], None] = lambda _: None,
     on_epoch: Callable[[Validation], None] = lambda _: None,
+    on_answer: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Manifest:
     """Train weights as a recipe says, which the manifest then records; else as `train` does.
 
@@ -101,22 +104,38 @@ def train_recipe(  # noqa: PLR0913  # as above
         taxonomy: Gives the head its kinds.
         encoder: What to train on.
         view: What the network is shown of a conversation; the prompts are parted by the whole.
-        beginning: Weights to go on from, as of `train`.
+        beginning: Weights to go on from, as of `train`; not with teachers.
+        teachers: Folders of finished weights, of any encoder, whose mean opinion the training rows are given beside
+            their labels, and in place of those that they lack; see `Teachers`.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
+        on_answer: Called with the number of rows that teachers were asked about so far, and of all.
 
     Raises:
-        TrainingError: As of `train`.
-        WeightsError: As of `train`.
+        TrainingError: As of `train`; or both a beginning and teachers are given.
+        WeightsError: As of `train`; or a teacher is damaged, of another taxonomy, or trained on what is held out here.
         SourceError: A file is missing or cannot be read.
         OutputError: The folder cannot be made, or another process trains into it.
     """
+    if beginning is not None and teachers:
+        message = "weights to go on from and teachers cannot be combined; give the former as one more teacher"
+        raise TrainingError(message)
+    taught = Teachers.load(teachers, recipe, taxonomy) if teachers else None
     with _prepared(out, recipe.settings, encoder):
-        lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parting(beginning))
-        return _train(
-            lesson, out, taxonomy=taxonomy, encoder=encoder, recorded={"recipe": recipe.record}, beginning=beginning,
+        parted = parting(beginning) if taught is None else {"met": taught.met}
+        lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parted)
+        recorded: dict[str, Any] = {"recipe": recipe.record}
+        if taught is not None:
+            asked = [row.conversation for row in lesson.parts.training]
+            opinions = taught.opinions(asked, taxonomy=taxonomy, kept_in=out, on_answer=on_answer)
+            lesson, recorded["teachers"] = replace(lesson, opinions=opinions), taught.record
+        manifest = _train(
+            lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
             on_step=on_step, on_epoch=on_epoch,
         )  # fmt: skip
+        if taught is not None:
+            taught.forget(out)
+        return manifest
 
 
 @contextmanager

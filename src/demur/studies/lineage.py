@@ -1,0 +1,58 @@
+"""Keep what weights were trained on apart from what they, or those that come of them, are measured by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demur.errors import WeightsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from demur.model.weights import Manifest
+    from demur.studies.recipe import Recipe
+    from demur.taxonomy import Taxonomy
+
+__all__ = ["met_prompts", "require_held_out", "require_taxonomy"]
+
+
+def met_prompts(manifests: Iterable[Manifest]) -> frozenset[str]:
+    """Return digests of the prompts that one of the trainings met although their seed would hold them out."""
+    return frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
+
+
+def require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
+    """Refuse weights that may have been trained on prompts which a recipe holds out.
+
+    Raises:
+        WeightsError: They held out others, or do not say which prompts they met all the same.
+    """
+    if manifest.held_out_seed != recipe.parting_seed:
+        held_out = "no known seed" if manifest.held_out_seed is None else f"seed {manifest.held_out_seed}"
+        message = (
+            f"the training of {str(folder)!r} held out prompts by {held_out}, and recipe {recipe.name!r} does by seed "
+            f"{recipe.parting_seed}: it was trained on rows that are to calibrate and measure what comes of it; give "
+            "trainings and a recipe of one seed"
+        )
+        raise WeightsError(message)
+    if manifest.met_prompts is None:
+        message = (
+            f"the weights in {str(folder)!r} are of before trainings recorded which prompts they met: nothing says "
+            "which rows may calibrate and measure what comes of them; train again"
+        )
+        raise WeightsError(message)
+
+
+def require_taxonomy(folder: Path, manifest: Manifest, taxonomy: Taxonomy) -> None:
+    """Refuse weights of another taxonomy.
+
+    Raises:
+        WeightsError: They are of another.
+    """
+    if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
+        message = (
+            f"the weights in {str(folder)!r} were trained under another taxonomy (fingerprint "
+            f"{manifest.taxonomy_fingerprint[:12]}) than this one ({taxonomy.fingerprint[:12]}); give theirs"
+        )
+        raise WeightsError(message)
