@@ -196,3 +196,14 @@ def test_a_row_without_an_opinion_keeps_its_label(taxonomy: Taxonomy, renderer: 
     """As where there are no teachers at all."""
     labelled = row(outcome="full", is_refusal=True, readings=(("privacy",),))
     assert softened(labelled, None, taxonomy, renderer) == [target(labelled, taxonomy, renderer)]
+
+
+def test_kinds_that_are_doubtful_count_as_far_as_there_is_one() -> None:
+    """10 rows of one kind, and 1,000 that are refusals of the other with P = .01, are as many: none is weighed up."""
+    sure, doubtful = (
+        Example("t", "b", 1.0, kinds=(1.0, 0.0)),
+        Example("t", "b", 0.01, kinds=(0.0, 1.0), kind_weight=0.01),
+    )
+    found = balanced([sure] * 10 + [doubtful] * 1_000, exponent=1.0, cap=20.0)
+    assert found[0].kind_weight == pytest.approx(1.0)
+    assert found[-1].kind_weight == pytest.approx(0.01)

@@ -174,6 +174,15 @@ def test_a_target_over_both_groups_is_shared_between_them(taxonomy: Taxonomy) ->
     assert loss_of(even_logits(1), [example(kinds=target)], taxonomy) == pytest.approx(expected, rel=1e-6)
 
 
+def test_kinds_of_what_hardly_refuses_count_little_even_alone(taxonomy: Taxonomy) -> None:
+    """A quarter of the kind's and the group's loss where the only row with a kind refuses with P = 1/4."""
+    of_kind = math.log(16) + 0.5 * math.log(16 / 9)
+    row = replace(example(kinds=one_hot(15)), kind_weight=0.25)
+    assert loss_of(even_logits(1), [row], taxonomy) == pytest.approx(math.log(2) + 0.25 * of_kind, rel=1e-6)
+    rare = replace(row, kind_weight=4.0)
+    assert loss_of(even_logits(1), [rare], taxonomy) == pytest.approx(math.log(2) + of_kind, rel=1e-6)
+
+
 def test_smoothing_spreads_a_share_of_the_target_over_all_kinds(taxonomy: Taxonomy) -> None:
     """Over even logits it changes the group's part alone: of 7 in 16, target .92 · 1 + .08 · 7 / 16."""
     smooth = Loss(taxonomy, replace(SETTINGS, kind_smoothing=0.08))

@@ -18,6 +18,7 @@ from demur.model.encoders import Encoder
 from demur.model.weights import Manifest, read_tensors, save_weights
 from demur.studies import distillation
 from demur.studies.distillation import Teachers
+from demur.studies.lineage import not_avoided
 from demur.studies.recipe import Recipe, Source
 from demur.studies.training import train_recipe
 from demur.verdict import Verdict
@@ -55,8 +56,10 @@ def student(
 ) -> Callable[..., Manifest]:
     """Return what trains into `tmp_path / "student"`, by the tiny weights."""
 
-    def run(*, epochs: int = 1, sources: tuple[Source, ...] = recipe.sources, **given: Any) -> Manifest:
-        changed = replace(recipe, sources=sources, settings=replace(recipe.settings, epochs=epochs))
+    def run(
+        *, epochs: int = 1, sources: tuple[Source, ...] = recipe.sources, avoid: tuple[str, ...] = (), **given: Any
+    ) -> Manifest:
+        changed = replace(recipe, sources=sources, avoid=avoid, settings=replace(recipe.settings, epochs=epochs))
         options = {"teachers": [tiny_weights], "taxonomy": taxonomy, "encoder": Encoder.find(str(tiny_encoder))}
         return train_recipe(changed, tmp_path / "student", folders=[labelled_file.parent], **{**options, **given})
 
@@ -79,9 +82,9 @@ def copy(tiny_weights: Path, tmp_path: Path) -> Callable[..., Path]:
 class Said:
     """Answer from a table, and count what is asked."""
 
-    def __init__(self, table: dict[str, tuple[float, tuple[float, ...]]]) -> None:
+    def __init__(self, taxonomy: Taxonomy, table: dict[str, tuple[float, tuple[float, ...]]]) -> None:
         """Take probabilities by reply."""
-        self.table, self.asked = table, list[str]()
+        self.taxonomy, self.table, self.asked = taxonomy, table, list[str]()
 
     def label(self, conversations: Sequence[Conversation]) -> Iterator[Verdict]:
         """Yield a verdict for each; none where the reply is empty."""
@@ -132,18 +135,17 @@ def test_the_manifest_names_teachers_and_nothing_of_them_stays(
     ]  # fmt: skip
 
 
-def test_the_opinion_is_the_logarithmic_pool(
-    tiny_weights: Path, taxonomy: Taxonomy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_opinion_is_the_logarithmic_pool(tiny_weights: Path, taxonomy: Taxonomy, tmp_path: Path) -> None:
     """Odds 9 and 1 have the mean 3, so P = .75; kinds of .8, .2 and .2, .8 meet at a half each; no reply, none."""
     rest = (0.0,) * (len(taxonomy) - 2)
-    voices = iter([Said({"No.": (0.9, (0.8, 0.2, *rest))}), Said({"No.": (0.5, (0.2, 0.8, *rest))})])
-    monkeypatch.setattr(Analyzer, "load", lambda *_, **__: next(voices))
+    one_says, other_says = ((0.9, (0.8, 0.2, *rest)), (0.5, (0.2, 0.8, *rest)))
+    voices: Any = (Said(taxonomy, {"No.": one_says}), Said(taxonomy, {"No.": other_says}))
     one = Manifest.load(tiny_weights)
     other = one.model_copy(update={"tensors_sha256": "0" * 64})
-    teachers = Teachers((tiny_weights, tiny_weights), (one, other))
+    teachers = Teachers((one, other), voices)
     rows = [Conversation.of("Why?", "No."), Conversation.of("Why?", "")]
-    first, second = teachers.opinions(rows, taxonomy=taxonomy, kept_in=tmp_path)
+    first, second = teachers.opinions(rows, kept_in=tmp_path)
+    assert teachers.opinions([], kept_in=tmp_path) == []
     assert second is None
     assert first is not None
     assert first.refusal == pytest.approx(0.75)
@@ -155,20 +157,21 @@ def test_what_was_answered_is_not_asked_again(
 ) -> None:
     """Stopped after two of three parts: the second time, in another order, one part is asked for."""
     monkeypatch.setattr(distillation, "_CHUNK", 2)
+    monkeypatch.setattr(distillation, "_STEP", 1)
     even = (1 / len(taxonomy),) * len(taxonomy)
     rows = [Conversation.of("Why?", f"No. {number}") for number in range(6)]
-    voice = Said({row.reply: (0.1 * (number + 1), even) for number, row in enumerate(rows)})
+    voice = Said(taxonomy, {row.reply: (0.1 * (number + 1), even) for number, row in enumerate(rows)})
     monkeypatch.setattr(Analyzer, "load", lambda *_, **__: voice)
     teachers = Teachers.load([tiny_weights], recipe, taxonomy)
 
     def stop(done: int, _total: int) -> None:
-        if done == 4:
+        if done == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        teachers.opinions(rows, taxonomy=taxonomy, kept_in=tmp_path, on_answer=stop)
+        teachers.opinions(rows, kept_in=tmp_path, on_answer=stop)
     voice.asked.clear()
-    found = teachers.opinions(rows[::-1], taxonomy=taxonomy, kept_in=tmp_path)
+    found = teachers.opinions(rows[::-1], kept_in=tmp_path)
     assert voice.asked == ["No. 5", "No. 4"]
     assert [opinion.refusal for opinion in found if opinion] == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
 
@@ -179,11 +182,11 @@ def test_answers_that_are_damaged_are_said(
     """What to remove is named."""
     teachers = Teachers.load([tiny_weights], recipe, taxonomy)
     rows = [Conversation.of("Why?", "No.")]
-    teachers.opinions(rows, taxonomy=taxonomy, kept_in=tmp_path)
+    teachers.opinions(rows, kept_in=tmp_path)
     (kept,) = tmp_path.glob("teacher-*.npz")
     kept.write_bytes(kept.read_bytes()[:-40])
     with pytest.raises(TrainingError, match="damaged") as raised:
-        teachers.opinions(rows, taxonomy=taxonomy, kept_in=tmp_path)
+        teachers.opinions(rows, kept_in=tmp_path)
     assert str(kept) in str(raised.value)
 
 
@@ -240,3 +243,65 @@ def test_the_command_takes_teachers(
     code, _, errors = demur(*words, labelled_file)
     assert code == 2
     assert "--recipe" in errors
+
+
+def test_the_command_takes_shipped_weights_for_a_teacher_and_no_beginning_besides(
+    demur: Demur, recipe: Recipe, labelled_file: Path, tiny_weights: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """Those are of another seed than this recipe, which is what is said of them."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(json.dumps(recipe.to_json()))
+    words = ("train", "--recipe", path, "--data", labelled_file.parent, "--teacher", "shipped", "--out", tmp_path / "w")
+    code, _, errors = demur(*words, "--encoder", tiny_encoder)
+    assert code == 1
+    assert "held out prompts by seed 42" in errors
+    code, _, errors = demur(*words, "--from-weights", tiny_weights)
+    assert code == 2
+    assert "--teacher" in errors
+
+
+def test_rows_without_a_label_are_no_training_rows_without_teachers(
+    student: Callable[..., Manifest], labelled_file: Path, caplog: pytest.LogCaptureFixture, taxonomy: Taxonomy
+) -> None:
+    """They are neither counted nor passed over in silence."""
+    n_labelled = len(read_labelled(labelled_file, taxonomy))
+    manifest = student(teachers=[])
+    rows = manifest.training["rows"]
+    assert sum(rows["training"].values()) == n_labelled - rows["tuning"] - rows["measuring"]
+    assert f"{n_labelled} of {sum(rows['training'].values()) + n_labelled} training rows have no label" in caplog.text
+
+
+def test_a_teacher_that_met_what_is_avoided_is_named(
+    student: Callable[..., Manifest], labelled_file: Path, tiny_weights: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By its digest, and the file that it did not avoid; a mean avoided what all of its trainings did."""
+    avoided = labelled_file.with_name("avoided.jsonl")
+    first, *_ = labelled_file.read_text(encoding="utf-8").splitlines(keepends=True)
+    avoided.write_text(first, encoding="utf-8")
+    student(avoid=(avoided.name,))
+    assert f"teacher {Manifest.load(tiny_weights).tensors_sha256[:12]}" in caplog.text
+    assert avoided.name in caplog.text
+
+
+@pytest.mark.parametrize(("other", "expected"), [({"a": "1"}, []), ({"b": "2"}, ["mine"]), ({}, ["mine"])])
+def test_a_mean_avoided_what_all_of_its_trainings_did(
+    other: dict[str, str], expected: list[str], tiny_weights: Path
+) -> None:
+    """Files are told by their digests."""
+    halves = [{"training": {"avoided_files": each}} for each in ({"a": "1", "b": "2"}, other)]
+    manifest = Manifest.load(tiny_weights).model_copy(update={"training": {"averaged": halves}})
+    assert not_avoided(manifest, {"mine": "1"}) == expected
+
+
+def test_a_stop_among_the_teachers_says_what_goes_on(student: Callable[..., Manifest], tmp_path: Path) -> None:
+    """Their answers are kept, and what was there of former teachers goes once the weights are written."""
+
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        student(on_answer=stop)
+    assert "the same command goes on" in raised.value.__notes__[0]
+    (tmp_path / "student" / "teacher-former.npz").write_bytes(b"")
+    student()
+    assert not list((tmp_path / "student").glob("teacher-*"))

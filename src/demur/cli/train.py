@@ -45,10 +45,10 @@ def train(
         ),
     ] = None,
     teacher: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
-            help="Folder of finished weights, of any encoder, whose opinion of the recipe's rows is learnt beside "
-            "their labels, and where these are lacking. Repeatable: the mean is learnt."
+            help="Folder of finished weights, of any encoder, or `shipped`, whose opinion of the recipe's rows is "
+            "learnt beside their labels, and where these are lacking. Repeatable: the mean is learnt."
         ),
     ] = None,
     encoder: EncoderName = None,
@@ -93,13 +93,14 @@ def train(
             "taxonomy": kinds, "encoder": found, "beginning": beginning,
             "on_step": progress.on_step, "on_epoch": progress.on_epoch,
         }  # fmt: skip
-        training = (
-            _from_files(files or [], out, given, avoid=avoid, texts=texts, common=common)
-            if recipe is None
-            else _from_recipe(
-                recipe, out, given, data=data, teachers=teacher or (), on_answer=progress.on_answer, common=common
-            )
-        )
+        if recipe is None:
+            training = _from_files(files or [], out, given, avoid=avoid, texts=texts, common=common)
+        else:
+            of_teachers = {
+                "teachers": [_weights_folder(each) for each in teacher or ()],
+                "on_answer": progress.on_answer,
+            }
+            training = _from_recipe(recipe, out, given, data=data, common={**common, **of_teachers})
     rows = training["rows"]
     is_kept = training.get("from_weights", {}).get("is_calibration_kept", False)
     said = "calibrated as before; validated on" if is_kept else "calibrated on"
@@ -120,7 +121,7 @@ def _require_one_form(
         raise typer.BadParameter(message)
 
 
-def _require_recipe(teacher: list[Path] | None, recipe: str | None, from_weights: str | None) -> None:
+def _require_recipe(teacher: list[str] | None, recipe: str | None, from_weights: str | None) -> None:
     if teacher and recipe is None:
         message = "--teacher wants --recipe, which says which rows have labels and which have not; give both"
         raise typer.BadParameter(message)
@@ -146,9 +147,14 @@ def _require_files(
 
 def _beginning(name: str, encoder: str | None) -> Beginning:
     from demur.model.beginning import Beginning
+
+    return Beginning.load(_weights_folder(name), encoder=encoder)
+
+
+def _weights_folder(name: str) -> Path:
     from demur.model.weights import shipped_weights
 
-    return Beginning.load(shipped_weights() if name == "shipped" else Path(name), encoder=encoder)
+    return shipped_weights() if name == "shipped" else Path(name)
 
 
 def _kinds_line(beginning: Beginning, taxonomy: Taxonomy) -> str:
@@ -184,7 +190,6 @@ def _from_recipe(
     *,
     data: Path | None,
     common: dict[str, Any],
-    **of_teachers: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     from dataclasses import replace
 
@@ -193,7 +198,7 @@ def _from_recipe(
 
     loaded = Recipe.load(recipe)
     loaded = replace(loaded, settings=loaded.settings.changed(**given))
-    return train_recipe(loaded, out, folders=folders_for(recipe, data), **of_teachers, **common).training
+    return train_recipe(loaded, out, folders=folders_for(recipe, data), **common).training
 
 
 def _expanded(files: list[Path] | None) -> list[Path]:

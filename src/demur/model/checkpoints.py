@@ -88,7 +88,8 @@ def read_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         raise TrainingError(message) from error
     if not isinstance(content, dict) or content.get("identity") != identity:
         message = (
-            f"{path} is the checkpoint of another run: settings, rows, taxonomy, encoder or beginning differ; remove it"
+            f"{path} is the checkpoint of another run: settings, rows, teachers, taxonomy, encoder or beginning "
+            "differ; remove it"
         )
         raise TrainingError(message)
     return content

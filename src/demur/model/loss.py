@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Loss"]
 
+_TINY = 1e-6
+
 
 class Loss:
     """Sum the losses of gate, partial, kinds and groups, each averaged over the rows whose target is known."""
@@ -55,10 +57,10 @@ class Loss:
         if rows:
             target = torch.tensor([batch[i].kinds for i in rows], device=device)
             kind_weight = torch.tensor([batch[i].kind_weight for i in rows], device=device)
-            loss = loss + self._kinds(logits.kinds[rows].float(), target, weight[rows] * kind_weight)
+            loss = loss + self._kinds(logits.kinds[rows].float(), target, weight[rows], kind_weight)
         return loss
 
-    def _kinds(self, logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    def _kinds(self, logits: Tensor, target: Tensor, weight: Tensor, kind_weight: Tensor) -> Tensor:
         """Return the cross-entropy of the kinds plus that of their groups; log P(group) = logsumexp of its members."""
         smoothing = self._settings.kind_smoothing
         target = (1 - smoothing) * target + smoothing / target.shape[-1]
@@ -67,8 +69,11 @@ class Loss:
         by_group = torch.stack([scores.masked_fill(row == 0, -torch.inf).logsumexp(-1) for row in members], dim=-1)
         kinds = -(target * scores).sum(-1)
         groups = -(target @ members.T * by_group).sum(-1)
-        return _mean(kinds, weight) + self._settings.group_weight * _mean(groups, weight)
+        # Rows that hardly refuse count little also where no other row of the batch has a kind.
+        share = (kind_weight * weight).sum() / weight.sum().clamp_min(_TINY)
+        weight = weight * kind_weight
+        return (_mean(kinds, weight) + self._settings.group_weight * _mean(groups, weight)) * share.clamp_max(1.0)
 
 
 def _mean(losses: Tensor, weight: Tensor) -> Tensor:
-    return (losses * weight).sum() / weight.sum().clamp_min(1e-6)
+    return (losses * weight).sum() / weight.sum().clamp_min(_TINY)

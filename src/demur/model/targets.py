@@ -31,7 +31,8 @@ class Example:
         partial: Target of *partial* given refusal, from 0 to 1.
         kinds: Target distribution over the kinds, summing to 1.
         weight: Weight in the loss.
-        kind_weight: Further factor of the weight in the loss of the kinds.
+        kind_weight: Further factor of the weight in the loss of the kinds; below 1 where it is doubtful that there is
+            one.
     """
 
     text: str
@@ -67,7 +68,8 @@ def examples(
 ) -> list[Example]:
     """Build one example from each row whose gate label is known, or on which there is an opinion.
 
-    The others teach nothing and are left out.
+    The others teach nothing and are left out. Where annotators differ on the verdict, so that there is none, opinion
+    decides as where nobody was asked.
 
     Args:
         rows: Labelled conversations.
@@ -116,14 +118,14 @@ def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Ex
     """Weigh the rows of rare kinds up in the loss of the kinds.
 
     A kind k of n_k rows weighs min(cap, (max n / n_k) ** exponent), and a row the mean of its kinds' weights by its own
-    target. Exponent 0 leaves all alone, 1 gives each kind the same weight in sum.
+    target, times what it weighed before. Exponent 0 leaves all alone, 1 gives each kind the same weight in sum.
 
     Args:
-        rows: The training examples, which are counted, too; n_k sums their targets.
+        rows: The training examples, which are counted, too; n_k sums their targets by their weights before.
         exponent: How far the balance goes.
         cap: Weight that no kind exceeds.
     """
-    known = [row.kinds for row in rows if row.kinds is not None]
+    known = [row.kind_weight * np.array(row.kinds) for row in rows if row.kinds is not None]
     if not known or exponent == 0:
         return list(rows)
     counts = np.sum(known, axis=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from demur.model.targets import Example
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Step", "TrainingSettings", "Validation", "fit", "held_out_logits"]
+__all__ = ["Step", "TrainingSettings", "Validation", "fit", "held_out_logits", "require_enough"]
 
 # Rows that are sorted by length together: long enough to save padding, short enough to keep batches mixed.
 _POOL_BATCHES = 32
@@ -91,12 +91,7 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
         TrainingError: There are fewer rows than one batch, or none held out, or the checkpoint is not of this run; or
             the training diverges, and the checkpoint before it is kept.
     """
-    if len(training) < settings.batch_size:
-        message = f"{len(training)} training rows are fewer than one batch of {settings.batch_size}; give more rows"
-        raise TrainingError(message)
-    if not held_out:
-        message = "no row is held out to choose the epoch by; give more rows that are clearly labelled"
-        raise TrainingError(message)
+    require_enough(len(training), len(held_out), settings)
     run = _Run(
         network, training, held_out, taxonomy=taxonomy, tokenizer=tokenizer, settings=settings,
         started_from=started_from,
@@ -111,6 +106,20 @@ def fit(  # noqa: PLR0913  # the two callbacks are mostly left out
             run.save(checkpoint)
     network.load_state_dict(run.state.best, strict=False)
     return [Validation(**entry) for entry in run.state.history]
+
+
+def require_enough(n_training: int, n_held_out: int, settings: TrainingSettings) -> None:
+    """Refuse too few rows.
+
+    Raises:
+        TrainingError: There are fewer rows to train on than one batch, or none is held out.
+    """
+    if n_training < settings.batch_size:
+        message = f"{n_training} training rows are fewer than one batch of {settings.batch_size}; give more rows"
+        raise TrainingError(message)
+    if not n_held_out:
+        message = "no row is held out to choose the epoch by; give more rows that are clearly labelled"
+        raise TrainingError(message)
 
 
 class _Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -14,10 +15,10 @@ from demur.errors import OutputError, TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.targets import Opinion
 from demur.model.weights import Manifest
-from demur.studies.lineage import met_prompts, require_held_out, require_taxonomy
+from demur.studies.lineage import met_prompts, not_avoided, require_held_out, require_taxonomy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -29,8 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Teachers"]
 
-# Rows that are asked about between two writes: half a minute's work of a CPU.
+_LOG = logging.getLogger(__name__)
+
+# Rows that are asked about between two writes, half a minute's work of a CPU, and between two words on it.
 _CHUNK = 1_024
+_STEP = 64
+
+# How the files of answers begin, beside a training's checkpoint.
+_KEPT = "teacher-"
 
 # Sure probabilities come as 0 and 1 in 32 bits, and have no log-odds.
 _LEAST = 1e-6
@@ -41,16 +48,16 @@ class Teachers:
     """Keep finished weights whose mean opinion training rows are given.
 
     Attributes:
-        folders: Where they lie.
         manifests: Theirs.
+        labelers: The weights, loaded.
     """
 
-    folders: tuple[Path, ...]
     manifests: tuple[Manifest, ...]
+    labelers: tuple[Analyzer, ...]
 
     @classmethod
     def load(cls, folders: Sequence[Path], recipe: Recipe, taxonomy: Taxonomy) -> Self:
-        """Read the manifests of weights; they may be of any encoder.
+        """Load weights; they may be of any encoder.
 
         Args:
             folders: Weights folders, one at least.
@@ -58,8 +65,8 @@ class Teachers:
             taxonomy: Names the kinds.
 
         Raises:
-            WeightsError: A folder holds no weights; or they are of another taxonomy, or may have been trained on
-                prompts that the recipe holds out; the message says which.
+            WeightsError: Weights or their encoder are missing or damaged, or are given twice; or they are of another
+                taxonomy, or may have been trained on prompts that the recipe holds out; the message says which.
         """
         manifests = [Manifest.load(folder) for folder in folders]
         for folder, manifest in zip(folders, manifests, strict=True):
@@ -69,7 +76,7 @@ class Teachers:
         if len(set(digests)) < len(digests):
             message = f"two of the teachers {', '.join(str(folder) for folder in folders)} are the same; give each once"
             raise WeightsError(message)
-        return cls(tuple(folders), tuple(manifests))
+        return cls(tuple(manifests), tuple(Analyzer.load(each, taxonomy=taxonomy, coverage=None) for each in folders))
 
     @property
     def met(self) -> frozenset[str]:
@@ -88,57 +95,64 @@ class Teachers:
             for manifest in self.manifests
         ]
 
+    def warn_of_avoided(self, files: Mapping[str, str]) -> None:
+        """Warn of teachers that did not avoid the prompts of files, whose digests are given by name."""
+        for manifest in self.manifests:
+            if names := not_avoided(manifest, files):
+                message = "teacher %s… did not avoid the prompts of %s: what it met there may reach these weights"
+                _LOG.warning(message, manifest.tensors_sha256[:12], ", ".join(names))
+
     def opinions(
         self,
         conversations: Sequence[Conversation],
         *,
-        taxonomy: Taxonomy,
         kept_in: Path,
         on_answer: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> list[Opinion | None]:
-        """Return the mean opinion on each conversation; None where there is no reply to have one on.
+        """Return the mean opinion on each conversation; None where a teacher has none, as on an empty reply.
 
         The mean is one of log-odds and log-probabilities, made to sum to 1: the logarithmic pool, in which one that is
         sure outweighs several that are not. Answers are kept every thousand rows, and taken from there next time.
 
         Args:
             conversations: What to ask about.
-            taxonomy: That of the teachers.
             kept_in: A folder for their answers.
-            on_answer: Called now and then with the number of answers so far, and of all.
+            on_answer: Called with the number of answers so far, and of all: one of each teacher on each conversation.
 
         Raises:
-            WeightsError: Weights or their encoder are damaged or missing.
             TrainingError: What is kept in the folder is damaged.
             OutputError: Answers cannot be kept.
         """
-        total = len(conversations) * len(self.folders)
         rows = [_digest(conversation) for conversation in conversations]
-        heard: list[_Answers] = []
-        for place, (folder, manifest) in enumerate(zip(self.folders, self.manifests, strict=True)):
-            answers = _Answers.open(_kept_at(kept_in, manifest))
-            open_places = [i for i, row in enumerate(rows) if row not in answers.by_row]
-            done = (place + 1) * len(rows) - len(open_places)
+        total = len(rows) * len(self.labelers)
+        heard: list[NDArray[np.float64]] = []
+        for place, (manifest, teacher) in enumerate(zip(self.manifests, self.labelers, strict=True), start=1):
+            answers = _Answers.open(kept_in / f"{_KEPT}{manifest.tensors_sha256[:12]}.npz")
+            lacking = [i for i, row in enumerate(rows) if row not in answers.by_row]
+            done = place * len(rows) - len(lacking)
             on_answer(done, total)
-            if open_places:
-                teacher = Analyzer.load(folder, taxonomy=taxonomy, coverage=None)
-                for start in range(0, len(open_places), _CHUNK):
-                    some = open_places[start : start + _CHUNK]
-                    verdicts = teacher.label([conversations[i] for i in some])
-                    answers.add([rows[i] for i in some], verdicts, n_kinds=len(taxonomy))
-                    done += len(some)
-                    on_answer(done, total)
-            heard.append(answers)
-        return _pooled([answers.of(rows) for answers in heard])
+            for start in range(0, len(lacking), _CHUNK):
+                for i, verdict in _asked(teacher, conversations, lacking[start : start + _CHUNK]):
+                    answers.add(rows[i], verdict, n_kinds=len(teacher.taxonomy))
+                    done += 1
+                    if done % _STEP == 0:
+                        on_answer(done, total)
+                answers.write()
+            on_answer(place * len(rows), total)
+            heard.append(np.array([answers.by_row[row] for row in rows]))
+        return _pooled(heard) if rows else []
 
-    def forget(self, kept_in: Path) -> None:
-        """Remove the answers that a folder keeps."""
-        for manifest in self.manifests:
-            _kept_at(kept_in, manifest).unlink(missing_ok=True)
+    @staticmethod
+    def forget(kept_in: Path) -> None:
+        """Remove all answers that a folder keeps, of former teachers, too."""
+        for path in kept_in.glob(f"{_KEPT}*.npz"):
+            path.unlink(missing_ok=True)
 
 
-def _kept_at(folder: Path, manifest: Manifest) -> Path:
-    return folder / f"teacher-{manifest.tensors_sha256[:12]}.npz"
+def _asked(
+    teacher: Analyzer, conversations: Sequence[Conversation], places: Sequence[int]
+) -> Iterator[tuple[int, Verdict]]:
+    return zip(places, teacher.label([conversations[i] for i in places]), strict=True)
 
 
 def _digest(conversation: Conversation) -> bytes:
@@ -151,7 +165,8 @@ class _Answers:
 
     Attributes:
         path: The file.
-        by_row: P(refusal), then P(kind | refusal), by the digest of the conversation; nan where there is no reply.
+        by_row: P(refusal), then P(kind | refusal), by the digest of the conversation; nan where the teacher has no
+            opinion. *Shape:* `(1 + n_kinds,)`.
     """
 
     path: Path
@@ -169,16 +184,11 @@ class _Answers:
             raise TrainingError(message) from error
         return cls(path, {row.tobytes(): answer for row, answer in zip(rows, answers, strict=True)})
 
-    def of(self, rows: Sequence[bytes]) -> NDArray[np.float64]:
-        """Return the answers on rows. *Shape:* `(n, 1 + n_kinds)`."""
-        return np.array([self.by_row[row] for row in rows])
+    def add(self, row: bytes, verdict: Verdict, *, n_kinds: int) -> None:
+        kinds = verdict.category_probabilities
+        self.by_row[row] = np.array([verdict.refusal_probability, *kinds]) if kinds else np.full(1 + n_kinds, np.nan)
 
-    def add(self, rows: Sequence[bytes], verdicts: Iterable[Verdict], *, n_kinds: int) -> None:
-        """Take answers, and write all that there are."""
-        nothing = np.full(1 + n_kinds, np.nan)
-        for row, verdict in zip(rows, verdicts, strict=True):
-            kinds = verdict.category_probabilities
-            self.by_row[row] = np.array([verdict.refusal_probability, *kinds]) if kinds else nothing
+    def write(self) -> None:
         part = self.path.with_suffix(".part.npz")
         digests = np.frombuffer(b"".join(self.by_row), dtype=np.uint8).reshape(len(self.by_row), -1)
         try:

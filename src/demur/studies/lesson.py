@@ -82,6 +82,13 @@ class Lesson:
         )
         return cls(recipe, mixture, seen)
 
+    @property
+    def teaching(self) -> list[Labelled]:
+        """Return the training rows that have a label, or on which there is an opinion."""
+        thought = [None] * len(self.parts.training) if self.opinions is None else self.opinions
+        pairs = zip(self.parts.training, thought, strict=True)
+        return [row for row, opinion in pairs if row.is_refusal is not None or opinion is not None]
+
     def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
         """Return the texts of those tuning rows that become examples, rendered into a smaller window."""
         rows = [row.conversation for row in self.parts.tuning if row.is_refusal is not None]

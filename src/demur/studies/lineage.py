@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from demur.model.weights import Manifest
     from demur.studies.recipe import Recipe
     from demur.taxonomy import Taxonomy
 
-__all__ = ["met_prompts", "require_held_out", "require_taxonomy"]
+__all__ = ["met_prompts", "not_avoided", "require_held_out", "require_taxonomy"]
 
 
 def met_prompts(manifests: Iterable[Manifest]) -> frozenset[str]:
     """Return digests of the prompts that one of the trainings met although their seed would hold them out."""
     return frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
+
+
+def not_avoided(manifest: Manifest, files: Mapping[str, str]) -> list[str]:
+    """Return the names of those files whose prompts a training did not avoid, as far as its manifest says.
+
+    Args:
+        manifest: Of the weights.
+        files: Digests of the files by their names.
+    """
+    avoided = _avoided(manifest.training)
+    return [name for name, digest in files.items() if digest not in avoided]
+
+
+def _avoided(training: Mapping[str, Any]) -> frozenset[str]:
+    """Return digests of the files that a training avoided; of a mean, those that all of its trainings did."""
+    if averaged := training.get("averaged"):
+        first, *others = (_avoided(each["training"]) for each in averaged)
+        return first.intersection(*others)
+    return frozenset(training.get("avoided_files", {}).values())
 
 
 def require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -12,7 +13,7 @@ import torch
 from demur.errors import TrainingError
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
-from demur.model.training import Step, TrainingSettings, Validation, fit
+from demur.model.training import Step, TrainingSettings, Validation, fit, require_enough
 from demur.studies.continuation import begun, parting, warn_of_forgetting
 from demur.studies.distillation import Teachers
 from demur.studies.finishing import finished, prepared
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from demur.model.targets import Example
     from demur.model.weights import Manifest
     from demur.taxonomy import Taxonomy
+
+_LOG = logging.getLogger(__name__)
 
 # Up to this window a CPU is faster without the fused attention, whose backward pass in bfloat16 is slow.
 _SHORT_WINDOW = 256
@@ -109,7 +112,7 @@ def train_recipe(  # noqa: PLR0913  # as above
             their labels, and in place of those that they lack; see `Teachers`.
         on_step: Called after each step.
         on_epoch: Called after each epoch.
-        on_answer: Called with the number of rows that teachers were asked about so far, and of all.
+        on_answer: Called with the number of answers of teachers so far, and of all: one of each on each row.
 
     Raises:
         TrainingError: As of `train`; or both a beginning and teachers are given.
@@ -120,22 +123,33 @@ def train_recipe(  # noqa: PLR0913  # as above
     if beginning is not None and teachers:
         message = "weights to go on from and teachers cannot be combined; give the former as one more teacher"
         raise TrainingError(message)
-    taught = Teachers.load(teachers, recipe, taxonomy) if teachers else None
     with _prepared(out, recipe.settings, encoder):
+        taught = Teachers.load(teachers, recipe, taxonomy) if teachers else None
         parted = parting(beginning) if taught is None else {"met": taught.met}
         lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parted)
         recorded: dict[str, Any] = {"recipe": recipe.record}
         if taught is not None:
-            asked = [row.conversation for row in lesson.parts.training]
-            opinions = taught.opinions(asked, taxonomy=taxonomy, kept_in=out, on_answer=on_answer)
-            lesson, recorded["teachers"] = replace(lesson, opinions=opinions), taught.record
+            lesson, recorded["teachers"] = _thought_over(lesson, taught, out, on_answer), taught.record
         manifest = _train(
             lesson, out, taxonomy=taxonomy, encoder=encoder, recorded=recorded, beginning=beginning,
             on_step=on_step, on_epoch=on_epoch,
         )  # fmt: skip
-        if taught is not None:
-            taught.forget(out)
+        Teachers.forget(out)
         return manifest
+
+
+def _thought_over(lesson: Lesson, teachers: Teachers, out: Path, on_answer: Callable[[int, int], None]) -> Lesson:
+    """Add what teachers think of the training rows."""
+    rows = lesson.parts.training
+    # Asking takes minutes: what is known to be missing is said before.
+    require_enough(len(rows), len(lesson.parts.tuning), lesson.recipe.settings)
+    teachers.warn_of_avoided(_digests(lesson.mixture.avoided_files))
+    try:
+        opinions = teachers.opinions([row.conversation for row in rows], kept_in=out, on_answer=on_answer)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"the same command goes on with the teachers' answers in {out}")
+        raise
+    return replace(lesson, opinions=opinions)
 
 
 @contextmanager
@@ -160,6 +174,7 @@ def _train(
     settings, tokenizer = lesson.recipe.settings, encoder.tokenizer()
     training, tuning, measuring = lesson.examples(taxonomy, tokenizer)
     _require_both_sides(training)
+    _warn_of_unlabelled(lesson)
     warn_of_forgetting(beginning, training, taxonomy)
     network = _first(encoder, taxonomy, settings, beginning)
     checkpoint = out / "checkpoint.pt"
@@ -192,6 +207,15 @@ def _require_both_sides(training: Sequence[Example]) -> None:
         raise TrainingError(message)
 
 
+def _warn_of_unlabelled(lesson: Lesson) -> None:
+    """Say how many rows nobody has read, and nobody thinks anything of: a recipe that wants teachers has many."""
+    if lesson.opinions is None:
+        n_unread = sum(row.is_refusal is None and not row.readings for row in lesson.parts.training)
+        if n_unread:
+            message = "%d of %d training rows have no label and teach nothing; teachers would label them (--teacher)"
+            _LOG.warning(message, n_unread, len(lesson.parts.training))
+
+
 def _first(
     encoder: Encoder, taxonomy: Taxonomy, settings: TrainingSettings, beginning: Beginning | None
 ) -> RefusalNetwork:
@@ -222,7 +246,7 @@ def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
         "avoided_files": _digests(lesson.mixture.avoided_files),
         "texts": _digests(lesson.mixture.text_files),
         "rows": {
-            "training": dict(sorted(Counter(row.source for row in parts.training).items())),
+            "training": dict(sorted(Counter(row.source for row in lesson.teaching).items())),
             "tuning": len(parts.tuning),
             "measuring": len(parts.measuring),
             "avoided": parts.n_avoided,
