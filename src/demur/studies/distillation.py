@@ -112,7 +112,8 @@ class Teachers:
         """Return the mean opinion on each conversation; None where a teacher has none, as on an empty reply.
 
         The mean is one of log-odds and log-probabilities, made to sum to 1: the logarithmic pool, in which one that is
-        sure outweighs several that are not. Answers are kept every thousand rows, and taken from there next time.
+        sure outweighs several that are not. Answers are kept every thousand rows and when
+        stopped, and taken from there next time.
 
         Args:
             conversations: What to ask about.
@@ -132,12 +133,15 @@ class Teachers:
             done = place * len(rows) - len(lacking)
             on_answer(done, total)
             for start in range(0, len(lacking), _CHUNK):
-                for i, verdict in _asked(teacher, conversations, lacking[start : start + _CHUNK]):
-                    answers.add(rows[i], verdict, n_kinds=len(teacher.taxonomy))
-                    done += 1
-                    if done % _STEP == 0:
-                        on_answer(done, total)
-                answers.write()
+                try:
+                    for i, verdict in _asked(teacher, conversations, lacking[start : start + _CHUNK]):
+                        answers.add(rows[i], verdict, n_kinds=len(teacher.taxonomy))
+                        done += 1
+                        if done % _STEP == 0:
+                            on_answer(done, total)
+                finally:
+                    # Also what was answered before Ctrl-C.
+                    answers.write()
             on_answer(place * len(rows), total)
             heard.append(np.array([answers.by_row[row] for row in rows]))
         return _pooled(heard) if rows else []
@@ -189,6 +193,8 @@ class _Answers:
         self.by_row[row] = np.array([verdict.refusal_probability, *kinds]) if kinds else np.full(1 + n_kinds, np.nan)
 
     def write(self) -> None:
+        if not self.by_row:
+            return
         part = self.path.with_suffix(".part.npz")
         digests = np.frombuffer(b"".join(self.by_row), dtype=np.uint8).reshape(len(self.by_row), -1)
         try:
