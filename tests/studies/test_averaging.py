@@ -67,19 +67,6 @@ def other(
     return run
 
 
-@pytest.fixture
-def copy(tiny_weights: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Return what copies the tiny weights with another manifest."""
-
-    def run(**changes: Any) -> Path:
-        manifest = Manifest.load(tiny_weights)
-        tensors = read_tensors(tiny_weights, manifest)
-        save_weights(tmp_path / "copy", tensors, manifest.model_copy(update=changes))
-        return tmp_path / "copy"
-
-    return run
-
-
 def said(network: RefusalNetwork) -> Logits:
     """Return what a network says of four made-up texts."""
     with torch.no_grad():

@@ -15,7 +15,7 @@ from demur.errors import TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.beginning import Beginning
 from demur.model.encoders import Encoder
-from demur.model.weights import Manifest, read_tensors, save_weights
+from demur.model.weights import Manifest
 from demur.studies import distillation
 from demur.studies.distillation import Teachers
 from demur.studies.lineage import not_avoided
@@ -62,19 +62,6 @@ def student(
         changed = replace(recipe, sources=sources, avoid=avoid, settings=replace(recipe.settings, epochs=epochs))
         options = {"teachers": [tiny_weights], "taxonomy": taxonomy, "encoder": Encoder.find(str(tiny_encoder))}
         return train_recipe(changed, tmp_path / "student", folders=[labelled_file.parent], **{**options, **given})
-
-    return run
-
-
-@pytest.fixture
-def copy(tiny_weights: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Return what copies the tiny weights with another manifest."""
-
-    def run(**changes: Any) -> Path:
-        manifest = Manifest.load(tiny_weights)
-        tensors = read_tensors(tiny_weights, manifest)
-        save_weights(tmp_path / "copy", tensors, manifest.model_copy(update=changes))
-        return tmp_path / "copy"
 
     return run
 

@@ -70,7 +70,7 @@ def train(
 ) -> None:
     """Train a gate and a category head, and calibrate them on prompts held out from training."""
     _require_one_form(files, recipe, data, avoid, texts)
-    _require_recipe(teacher, recipe, from_weights)
+    _require_teachable(teacher, recipe, from_weights)
     _require_files(files, recipe, data, avoid, texts)
     quiet_libraries()
     from demur.model.encoders import Encoder
@@ -121,7 +121,7 @@ def _require_one_form(
         raise typer.BadParameter(message)
 
 
-def _require_recipe(teacher: list[str] | None, recipe: str | None, from_weights: str | None) -> None:
+def _require_teachable(teacher: list[str] | None, recipe: str | None, from_weights: str | None) -> None:
     if teacher and recipe is None:
         message = "--teacher wants --recipe, which says which rows have labels and which have not; give both"
         raise typer.BadParameter(message)
@@ -184,12 +184,7 @@ def _from_files(
 
 
 def _from_recipe(
-    recipe: str,
-    out: Path,
-    given: dict[str, Any],
-    *,
-    data: Path | None,
-    common: dict[str, Any],
+    recipe: str, out: Path, given: dict[str, Any], *, data: Path | None, common: dict[str, Any]
 ) -> dict[str, Any]:
     from dataclasses import replace
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from demur.data.rendering import Renderer
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Example", "Opinion", "balanced", "examples", "kind_distribution"]
+__all__ = ["Example", "Opinion", "balanced", "examples", "kind_distribution", "teaching"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ def examples(
         opinions: What is thought of each row, if anything.
         opinion_share: Share of the target that opinion gets where there is a label; elsewhere it gets all.
     """
-    thought = [None] * len(rows) if opinions is None else opinions
-    known = [pair for pair in zip(rows, thought, strict=True) if pair[0].is_refusal is not None or pair[1] is not None]
+    known = teaching(rows, opinions)
     texts = renderer.texts([row.conversation for row, _ in known])
     bare = renderer.texts([Conversation(row.conversation.turns[-1:]) for row, _ in known])
     built: list[Example] = []
@@ -89,6 +88,15 @@ def examples(
         example = _example(row, text, bare_text, kinds)
         built.append(example if opinion is None else _softened(example, row, opinion, opinion_share))
     return built
+
+
+def teaching(
+    rows: Sequence[Labelled], opinions: Sequence[Opinion | None] | None
+) -> list[tuple[Labelled, Opinion | None]]:
+    """Return the rows whose gate label is known, or on which there is an opinion, with it."""
+    thought = [None] * len(rows) if opinions is None else opinions
+    pairs = zip(rows, thought, strict=True)
+    return [(row, opinion) for row, opinion in pairs if row.is_refusal is not None or opinion is not None]
 
 
 def _example(row: Labelled, text: str, bare_text: str, kinds: tuple[float, ...] | None) -> Example:
@@ -102,16 +110,14 @@ def _example(row: Labelled, text: str, bare_text: str, kinds: tuple[float, ...] 
 
 def _softened(example: Example, row: Labelled, opinion: Opinion, share: float) -> Example:
     """Move an example's targets towards an opinion."""
-    if row.is_refusal is None:
-        return replace(example, refusal=opinion.refusal, kinds=opinion.kinds, kind_weight=opinion.refusal)
-    refusal = (1 - share) * example.refusal + share * opinion.refusal
+    refusal = opinion.refusal if row.is_refusal is None else (1 - share) * example.refusal + share * opinion.refusal
     if example.kinds is not None:
         mixed = (1 - share) * np.array(example.kinds) + share * np.array(opinion.kinds)
         return replace(example, refusal=refusal, kinds=tuple(map(float, mixed)))
-    # A refusal whose kind nobody named is of the kind that it is thought to be; what complies is of none.
-    if row.is_refusal:
-        return replace(example, refusal=refusal, kinds=opinion.kinds, kind_weight=opinion.refusal)
-    return replace(example, refusal=refusal)
+    if row.is_refusal is False:
+        return replace(example, refusal=refusal)
+    # A kind that nobody named is the one that it is thought to be, as far as the reply is thought to refuse.
+    return replace(example, refusal=refusal, kinds=opinion.kinds, kind_weight=opinion.refusal)
 
 
 def balanced(rows: Sequence[Example], *, exponent: float, cap: float) -> list[Example]:

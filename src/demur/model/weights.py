@@ -179,13 +179,7 @@ class Weights:
         """
         folder = shipped_weights() if folder is None else folder
         manifest = Manifest.load(folder)
-        if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
-            message = (
-                f"the weights in {str(folder)!r} were trained under another taxonomy ({len(manifest.categories)} "
-                f"categories, fingerprint {manifest.taxonomy_fingerprint[:12]}); this one has {len(taxonomy)} and "
-                f"{taxonomy.fingerprint[:12]}; give the taxonomy of the weights, or train with this one"
-            )
-            raise WeightsError(message)
+        require_taxonomy(taxonomy, manifest, folder)
         found = encoder_of(manifest, encoder, folder)
         _require_tensors(folder, manifest)
         return cls(found.tokenizer(), found, manifest, taxonomy, lambda: _network(found, manifest, folder))
@@ -251,6 +245,21 @@ def require_encoder(encoder: Encoder, manifest: Manifest, folder: Path) -> None:
             f"the weights in {str(folder)!r} were trained on encoder {manifest.encoder!r}, and {encoder.name!r} has "
             "its tensors, but another tokenizer.json or config.json; give the files that were trained on, or train on "
             "these with `demur train --encoder`"
+        )
+        raise WeightsError(message)
+
+
+def require_taxonomy(taxonomy: Taxonomy, manifest: Manifest, folder: Path) -> None:
+    """Refuse a taxonomy that weights were not trained under.
+
+    Raises:
+        WeightsError: It is another.
+    """
+    if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
+        message = (
+            f"the weights in {str(folder)!r} were trained under another taxonomy ({len(manifest.categories)} "
+            f"categories, fingerprint {manifest.taxonomy_fingerprint[:12]}); this one has {len(taxonomy)} and "
+            f"{taxonomy.fingerprint[:12]}; give the taxonomy of the weights, or train with this one"
         )
         raise WeightsError(message)
 

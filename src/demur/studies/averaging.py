@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
 from demur.model.averaging import averaged, factored, is_low_rank, reduced, uncalibrated
-from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder
+from demur.model.weights import Manifest, encoder_of, read_tensors, require_encoder, require_taxonomy
 from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
-from demur.studies.lineage import met_prompts, require_held_out, require_taxonomy
+from demur.studies.lineage import met_prompts, require_held_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ def average(
         _require_alike(folders[0], manifests[0], folder, manifest)
         require_held_out(folder, manifest, recipe)
         _require_window(folder, manifest, recipe)
-    require_taxonomy(folders[0], manifests[0], taxonomy)
+    require_taxonomy(taxonomy, manifests[0], folders[0])
     found = encoder_of(manifests[0], encoder, folders[0])
     for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
         require_encoder(found, manifest, folder)

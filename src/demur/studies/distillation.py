@@ -15,7 +15,7 @@ from demur.errors import OutputError, TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.targets import Opinion
 from demur.model.weights import Manifest
-from demur.studies.lineage import met_prompts, not_avoided, require_held_out, require_taxonomy
+from demur.studies.lineage import met_prompts, not_avoided, require_held_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,7 +70,6 @@ class Teachers:
         """
         manifests = [Manifest.load(folder) for folder in folders]
         for folder, manifest in zip(folders, manifests, strict=True):
-            require_taxonomy(folder, manifest, taxonomy)
             require_held_out(folder, manifest, recipe)
         digests = [manifest.tensors_sha256 for manifest in manifests]
         if len(set(digests)) < len(digests):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from demur.data.rendering import Renderer
-from demur.model.targets import Example, Opinion, balanced, examples
+from demur.model.targets import Example, Opinion, balanced, examples, teaching
 from demur.studies.mixture import Mixture, harder, mix
 from demur.studies.partition import Partition, partition
 
@@ -85,9 +85,7 @@ class Lesson:
     @property
     def teaching(self) -> list[Labelled]:
         """Return the training rows that have a label, or on which there is an opinion."""
-        thought = [None] * len(self.parts.training) if self.opinions is None else self.opinions
-        pairs = zip(self.parts.training, thought, strict=True)
-        return [row for row, opinion in pairs if row.is_refusal is not None or opinion is not None]
+        return [row for row, _ in teaching(self.parts.training, self.opinions)]
 
     def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
         """Return the texts of those tuning rows that become examples, rendered into a smaller window."""

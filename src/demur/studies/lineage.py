@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from demur.model.weights import Manifest
     from demur.studies.recipe import Recipe
-    from demur.taxonomy import Taxonomy
 
-__all__ = ["met_prompts", "not_avoided", "require_held_out", "require_taxonomy"]
+__all__ = ["met_prompts", "not_avoided", "require_held_out"]
 
 
 def met_prompts(manifests: Iterable[Manifest]) -> frozenset[str]:
@@ -59,19 +58,5 @@ def require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
         message = (
             f"the weights in {str(folder)!r} are of before trainings recorded which prompts they met: nothing says "
             "which rows may calibrate and measure what comes of them; train again"
-        )
-        raise WeightsError(message)
-
-
-def require_taxonomy(folder: Path, manifest: Manifest, taxonomy: Taxonomy) -> None:
-    """Refuse weights of another taxonomy.
-
-    Raises:
-        WeightsError: They are of another.
-    """
-    if manifest.taxonomy_fingerprint != taxonomy.fingerprint:
-        message = (
-            f"the weights in {str(folder)!r} were trained under another taxonomy (fingerprint "
-            f"{manifest.taxonomy_fingerprint[:12]}) than this one ({taxonomy.fingerprint[:12]}); give theirs"
         )
         raise WeightsError(message)
