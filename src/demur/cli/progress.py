@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingProgress"]
 
+# A rate is that of the last minutes: teachers answer some hundred rows at once, which can take longer than rich's 30 s.
+_RATE_SECONDS = 300.0
+
 
 class TrainingProgress:
     """Draw a bar of the steps while it is open, and print a line for each epoch."""
@@ -31,6 +34,7 @@ class TrainingProgress:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
+            speed_estimate_period=_RATE_SECONDS,
         )
         self._task = self._progress.add_task("preparing", total=None, rate=0.0, loss="")
 

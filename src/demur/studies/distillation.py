@@ -32,9 +32,10 @@ __all__ = ["Teachers"]
 
 _LOG = logging.getLogger(__name__)
 
-# Rows that are asked about between two writes, half a minute's work of a CPU, and between two words on it.
+# Rows that are asked about between two writes, half a minute's work of a CPU, and between two words on it: answers come
+# by so many at once, and nothing could be told of the rate from words in between.
 _CHUNK = 1_024
-_STEP = 64
+_STEP = 512
 
 # How the files of answers begin, beside a training's checkpoint.
 _KEPT = "teacher-"
