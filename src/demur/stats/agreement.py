@@ -130,9 +130,10 @@ def pair_agreement(answers: Answers, *, number: int, seed: int) -> tuple[Pair, .
     places = _pairs(answers.codes.shape[1])
     if not places:
         return ()
-    n = [int(answers.times[(answers.codes[:, list(place)] != MISSING).all(axis=1)].sum()) for place in places]
+    both = np.stack([(answers.codes[:, list(place)] != MISSING).all(axis=1) for place in places], axis=1)
     figures = answers.resamples(number, seed).estimates(
-        lambda weights: np.concatenate(pairwise(weights, answers.codes, len(answers.classes)), axis=1), [*n, *n]
+        lambda weights: np.concatenate(pairwise(weights, answers.codes, len(answers.classes)), axis=1),
+        np.concatenate([both, both], axis=1),
     )
     shares, kappas = figures[: len(places)], figures[len(places) :]
     return tuple(
@@ -226,8 +227,7 @@ def _measured(
     names: tuple[str, ...], figures: Callable[[Floats], Floats], answers: Answers, number: int, seed: int
 ) -> tuple[Coefficient, ...]:
     """Give each figure with its interval, the first one being the share of equal answers."""
-    n = int(answers.times[answers.counts.sum(1) > 1].sum())
-    found = answers.resamples(number, seed).estimates(figures, n)
+    found = answers.resamples(number, seed).estimates(figures, answers.counts.sum(1) > 1)
     # Any two annotators may have met one class only, though all of them together met more.
     whys = [_NO_KAPPA if name == "cohen" else _ONE_CLASS for name in names]
     return tuple(

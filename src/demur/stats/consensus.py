@@ -101,8 +101,8 @@ def mean_standing(answers: Answers, panel: Sequence[int], *, number: int, seed: 
         return mean_defined(np.concatenate(shares, axis=1))
 
     compared = [(each != MISSING).all(axis=1) for each in codes]
-    n = int(answers.times[np.any(compared, axis=0)].sum()) if compared else 0
-    share = answers.resamples(number, seed).estimate(mean, n)
+    is_compared = np.any(compared, axis=0) if compared else np.zeros(len(answers.times), np.bool_)
+    share = answers.resamples(number, seed).estimate(mean, is_compared)
     return explained("agreement", share, share, _NO_REST)
 
 
@@ -148,8 +148,7 @@ def _standing(answers: Answers, panel: Sequence[int], place: int, resamples: Res
     codes, is_asked = _with_rest(answers, panel, place)
     is_answered, is_compared = codes[:, 0] != MISSING, (codes != MISSING).all(axis=1)
     share, kappa = resamples.estimates(
-        lambda weights: np.concatenate(pairwise(weights, codes, len(answers.classes)), axis=1),
-        int(answers.times[is_compared].sum()),
+        lambda weights: np.concatenate(pairwise(weights, codes, len(answers.classes)), axis=1), is_compared
     )
     return Standing(
         annotator=place,

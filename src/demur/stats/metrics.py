@@ -40,7 +40,7 @@ class GateMetrics:
         auroc: P(a refusal's probability is above another reply's), ties counting half.
         calibration_error: Σ_b n_b/n |share of refusals in b - mean probability in b| over bins b of equal width of the
             probability of refusal (Naeini 2015; Guo 2017, the positive class's probability for confidence). Noise in
-            the bins only adds to it, which its interval allows for, down to 0 where noise alone may explain all of it.
+            the bins only adds to it, which its interval allows for: as much as noise alone may give is taken off.
         calibration_noise: The calibration error that noise alone gives: its mean and middle 95 % over truths that are
             drawn from the probabilities themselves (Bröcker and Smith 2007). Rows of a cluster share their chance in so
             many of the draws as makes their truths depend on each other as they do in the data. An error within it
@@ -70,13 +70,13 @@ class GateMetrics:
             n_bins: Number of bins of the calibration error.
         """
         hits, known = truth & called, ~np.isnan(probability)
-        n_known, target, given = int(known.sum()), truth[known], probability[known]
+        target, given = truth[known], probability[known]
         cells = [hits, truth & ~called, ~truth & ~called, called & ~truth]
         # Bins are closed below, the last one above too; (rows, bins), with one entry in each row.
         bins = np.eye(n_bins)[np.minimum((given * n_bins).astype(np.intp), n_bins - 1)]
         gaps = bins * (target - given)[:, None]
         error = resamples.distance(
-            lambda weights: divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), n_known
+            lambda weights: divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), known
         )
         noise = _calibration_noise(target, given, bins, resamples.cluster_of_row[known])
         return cls(
@@ -85,8 +85,8 @@ class GateMetrics:
             precision=resamples.ratio(hits, called),
             recall=resamples.ratio(hits, truth),
             f1=resamples.ratio(hits, (truth.astype(np.float64) + called) / 2),
-            auroc=resamples.estimate(lambda weights: _auroc(weights[:, known], target, given), n_known),
-            calibration_error=replace(error, low=error.low * (error.value > noise.high)),
+            auroc=resamples.estimate(lambda weights: _auroc(weights[:, known], target, given), known),
+            calibration_error=replace(error, low=float(np.minimum(error.low, max(0.0, error.value - noise.high)))),
             calibration_noise=noise,
             brier=resamples.ratio(np.where(known, (probability - truth) ** 2, 0.0), known),
         )

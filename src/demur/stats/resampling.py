@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -63,11 +63,13 @@ class Resamples:
         draws: How often each cluster was drawn, (resamples, clusters); all figures over the rows share them. They take
             two bytes each, up to 65,535 clusters: 80 MB for a thousand resamples of 40,000.
         times: How often each row stands in the data, (rows,): once, unless equal rows are told once with their number.
+        members: Of rows that are told by their sort, what sort and cluster each has, (members, 2); None of others.
     """
 
     cluster_of_row: NDArray[np.intp]
     draws: NDArray[np.uint16] | NDArray[np.int32]
     times: NDArray[np.int64]
+    members: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, clusters: Sequence[Hashable], *, number: int, generator: np.random.Generator) -> Self:
@@ -104,37 +106,42 @@ class Resamples:
         """
         _, of_row = np.unique(clusters, return_inverse=True)
         drawn = _drawn(np.ones(int(of_row.max()) + 1, np.int64), number, generator)
-        times = np.bincount(sorts)
+        times, members = np.bincount(sorts), np.unique(np.stack([sorts, of_row], axis=1), axis=0)
         if drawn.shape[1] < LEAST_CLUSTERS:
-            return cls(np.arange(len(times)), np.empty((0, len(times)), np.int32), times)
+            return cls(np.arange(len(times)), np.empty((0, len(times)), np.int32), times, members)
         # Rows of a sort stand beside each other, and are added up.
         order, starts = np.argsort(sorts, kind="stable"), np.cumsum(times) - times
         draws = np.empty((number, len(times)), np.int32)
         for part in slices(number, len(sorts)):
             draws[part] = np.add.reduceat(drawn[part][:, of_row[order]], starts, axis=1, dtype=np.int32)
-        return cls(np.arange(len(times)), draws, times)
+        return cls(np.arange(len(times)), draws, times, members)
 
-    def estimate(self, statistic: Statistic, n: int | None = None) -> Estimate:
-        """Give a figure with its percentile interval; `n` is the rows it rests on, where these are not all.
+    def estimate(self, statistic: Statistic, on: Flags | None = None) -> Estimate:
+        """Give a figure with its percentile interval; `on` says which rows it rests on, (rows,), all without it.
 
-        Resamples in which the figure is undefined are left out. There is no interval from fewer than `LEAST_CLUSTERS`,
-        nor where both of its ends are the same, so that most resamples give one figure: what was never met cannot be
-        drawn, and is not thereby impossible.
+        Resamples in which the figure is undefined are left out. There is no interval where these rows are of fewer than
+        `LEAST_CLUSTERS`, nor where both of its ends are the same, so that most resamples give one figure: what was
+        never met cannot be drawn, and is not thereby impossible.
         """
-        (estimate,) = self.estimates(lambda weights: statistic(weights)[:, None], n)
+        (estimate,) = self.estimates(lambda weights: statistic(weights)[:, None], on)
         return estimate
 
-    def estimates(self, statistic: Statistic, n: int | Sequence[int] | None = None) -> tuple[Estimate, ...]:
-        """Give several figures as `estimate` does; `statistic` gives (resamples, figures), `n` is one or one each."""
+    def estimates(self, statistic: Statistic, on: Flags | None = None) -> tuple[Estimate, ...]:
+        """Give several figures as `estimate` does.
+
+        Args:
+            statistic: Gives the figures, (resamples, figures).
+            on: Which rows they rest on, (rows,), or each of them, (rows, figures); all without it.
+        """
         values = statistic(self.times[None].astype(np.float64))[0]
-        rows = [int(self.times.sum()) if n is None else n] * len(values) if n is None or isinstance(n, int) else n
+        rows = np.ones(len(self.times), np.bool_) if on is None else on
+        columns = rows.T if rows.ndim > 1 else [rows] * len(values)
         return tuple(
-            # So many rows are of so many clusters at most.
-            Estimate(float(value), *(_interval(figures) if count >= LEAST_CLUSTERS else _NO_INTERVAL), count)
-            for value, figures, count in zip(values, self._drawn(statistic, len(values)).T, rows, strict=True)
+            self._estimate(float(value), _interval(figures), column)
+            for value, figures, column in zip(values, self._drawn(statistic, len(values)).T, columns, strict=True)
         )
 
-    def distance(self, statistic: Statistic, n: int) -> Estimate:
+    def distance(self, statistic: Statistic, on: Flags) -> Estimate:
         """Give a sum of distances, with a percentile interval that knows that chance raises it.
 
         The distances of a sample are larger than those of all there is, and those of a resample larger again, by as
@@ -142,26 +149,31 @@ class Resamples:
         """
         value = float(statistic(self.times[None].astype(np.float64))[0])
         (figures,) = self._drawn(lambda weights: statistic(weights)[:, None], 1).T
-        low, high = _interval(figures) if n >= LEAST_CLUSTERS else _NO_INTERVAL
-        if math.isnan(low):
-            return Estimate(value, low, high, n)
-        added = 2 * (float(np.nanmean(figures)) - value)
-        return Estimate(value, min(value, max(0.0, low - added)), max(value, high - added), n)
+        low, high = _interval(figures)
+        if not math.isnan(low):
+            added = 2 * (float(np.nanmean(figures)) - value)
+            low, high = min(value, max(0.0, low - added)), max(value, high - added)
+        return self._estimate(value, (low, high), on)
 
     def ratio(self, part: Floats | Flags, whole: Floats | Flags | None = None) -> Estimate:
-        """Give Σ part / Σ whole over the rows where whole is not 0, the mean of part without one; both (rows,).
-
-        The clusters of these rows are those that there have to be enough of.
-        """
+        """Give Σ part / Σ whole over the rows where whole is not 0, the mean of part without one; both (rows,)."""
         above = np.asarray(part, dtype=np.float64)
         below = np.ones_like(above) if whole is None else np.asarray(whole, dtype=np.float64)
-        is_in = below != 0
-        found = self.estimate(lambda weights: divide(weights @ above, weights @ below), int(self.times[is_in].sum()))
+        return self.estimate(lambda weights: divide(weights @ above, weights @ below), below != 0)
+
+    def _estimate(self, value: float, interval: tuple[float, float], on: Flags) -> Estimate:
+        """Give a figure with its interval, or with none where the rows it rests on are of too few clusters."""
+        low, high = interval if self._n_clusters(on) >= LEAST_CLUSTERS else _NO_INTERVAL
+        return Estimate(value, low, high, int(self.times[on].sum()))
+
+    def _n_clusters(self, on: Flags) -> int:
+        """Count the clusters of some rows, (rows,)."""
+        if self.members is not None:
+            sorts, clusters = self.members.T
+            return len(np.unique(clusters[on[sorts]]))
         # Rows that stand alone may stand several times; of a cluster's rows, the first one stands for it.
-        _, firsts = np.unique(self.cluster_of_row[is_in], return_index=True)
-        if self.times[is_in][firsts].sum() >= LEAST_CLUSTERS:
-            return found
-        return replace(found, low=math.nan, high=math.nan)
+        _, firsts = np.unique(self.cluster_of_row[on], return_index=True)
+        return int(self.times[on][firsts].sum())
 
     def _drawn(self, statistic: Statistic, n_figures: int) -> Floats:
         """Return the figures under each draw, (resamples, figures); under none where there are too few clusters."""

@@ -78,18 +78,18 @@ class RiskCoverage:
             resamples: Draws over the same rows.
         """
         ladder = _Ladder.of(is_right, confidence)
-        n = int((~np.isnan(confidence)).sum())
         return cls(
-            area=resamples.estimate(lambda weights: ladder.climbed(weights).area(), n),
-            selected=tuple(_selected(ladder, share, resamples, n) for share in _COVERAGES),
+            area=resamples.estimate(lambda weights: ladder.climbed(weights).area(), ~np.isnan(confidence)),
+            selected=tuple(_selected(ladder, share, resamples) for share in _COVERAGES),
             points=ladder.points(),
         )
 
 
-def _selected(ladder: _Ladder, coverage: float, resamples: Resamples, n: int) -> Selected:
-    n_answered = math.ceil(n * coverage - _ROUNDING)
+def _selected(ladder: _Ladder, coverage: float, resamples: Resamples) -> Selected:
+    is_answered = np.zeros(len(resamples.times), np.bool_)
+    is_answered[ladder.rows[: math.ceil(len(ladder.rows) * coverage - _ROUNDING)]] = True
     return Selected(
-        coverage, resamples.estimate(lambda weights: ladder.climbed(weights).accuracy(coverage), n_answered)
+        coverage, resamples.estimate(lambda weights: ladder.climbed(weights).accuracy(coverage), is_answered)
     )
 
 

@@ -272,7 +272,7 @@ def _coefficients(ours: Codes, truth: Codes, rows: Flags, n_classes: int, study:
             [pairwise(weights, codes, n_classes)[1][:, 0], nominal_alpha(weights, codes, n_classes)], axis=1
         )
 
-    kappa, alpha = study.draw(rows).estimates(figures, int(rows.sum()))
+    kappa, alpha = study.draw(rows).estimates(figures)
     return kappa, alpha
 
 
