@@ -93,6 +93,7 @@ def test_the_manifest_says_where_training_began(
         "kinds_left_out": [],
         "is_calibration_kept": True,
         "files": before.training["files"],
+        "avoided_files": {},
         "from_weights": None,
     }
     assert manifest.calibration == {"kept": True}

@@ -18,7 +18,7 @@ from demur.model.encoders import Encoder
 from demur.model.weights import Manifest
 from demur.studies import distillation
 from demur.studies.distillation import Teachers
-from demur.studies.lineage import not_avoided
+from demur.studies.lineage import avoided_files
 from demur.studies.recipe import Recipe, Source
 from demur.studies.training import train_recipe
 from demur.verdict import Verdict
@@ -261,23 +261,15 @@ def test_rows_without_a_label_are_no_training_rows_without_teachers(
 def test_a_teacher_that_met_what_is_avoided_is_named(
     student: Callable[..., Manifest], labelled_file: Path, tiny_weights: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By its digest, and the file that it did not avoid; a mean avoided what all of its trainings did."""
+    """By its digest, and the file that it did not avoid; what its student avoided is not all that it may know."""
     avoided = labelled_file.with_name("avoided.jsonl")
     first, *_ = labelled_file.read_text(encoding="utf-8").splitlines(keepends=True)
     avoided.write_text(first, encoding="utf-8")
-    student(avoid=(avoided.name,))
-    assert f"teacher {Manifest.load(tiny_weights).tensors_sha256[:12]}" in caplog.text
+    manifest = student(avoid=(avoided.name,))
+    assert f"weights {Manifest.load(tiny_weights).tensors_sha256[:12]}" in caplog.text
+    assert [name for name in manifest.training["avoided_files"] if avoided.name in name]
+    assert avoided_files(manifest.training) == {}
     assert avoided.name in caplog.text
-
-
-@pytest.mark.parametrize(("other", "expected"), [({"a": "1"}, []), ({"b": "2"}, ["mine"]), ({}, ["mine"])])
-def test_a_mean_avoided_what_all_of_its_trainings_did(
-    other: dict[str, str], expected: list[str], tiny_weights: Path
-) -> None:
-    """Files are told by their digests."""
-    halves = [{"training": {"avoided_files": each}} for each in ({"a": "1", "b": "2"}, other)]
-    manifest = Manifest.load(tiny_weights).model_copy(update={"training": {"averaged": halves}})
-    assert not_avoided(manifest, {"mine": "1"}) == expected
 
 
 def test_a_stop_among_the_teachers_says_what_goes_on(student: Callable[..., Manifest], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.errors import TrainingError
+from demur.studies.lineage import avoided_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +47,8 @@ def parting(beginning: Beginning | None) -> dict[str, Any]:
     return {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS, "met": met}
 
 
-def warn_of_forgetting(beginning: Beginning | None, training: Sequence[Example], taxonomy: Taxonomy) -> None:
+def warn_of_forgetting(beginning: Beginning, training: Sequence[Example], taxonomy: Taxonomy) -> None:
     """Warn of kinds that the beginning knows, and no training row is of."""
-    if beginning is None:
-        return
     taught = np.sum([row.kinds or (0.0,) * len(taxonomy) for row in training], axis=0)
     added = beginning.added(taxonomy)
     idle = [key for key, mass in zip(taxonomy.keys, taught, strict=True) if mass == 0 and key not in added]
@@ -71,6 +70,7 @@ def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> di
             "kinds_left_out": list(beginning.left_out(taxonomy)),
             "is_calibration_kept": lesson.parts.is_thin,
             "files": before.training.get("files", {}),
+            "avoided_files": avoided_files(before.training),
             "from_weights": before.training.get("from_weights"),
         },
         "held_out_seed": beginning.seed,

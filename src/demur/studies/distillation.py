@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -15,10 +14,10 @@ from demur.errors import OutputError, TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.targets import Opinion
 from demur.model.weights import Manifest
-from demur.studies.lineage import met_prompts, not_avoided, require_held_out
+from demur.studies.lineage import avoided_files, met_prompts, require_held_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from demur.verdict import Verdict
 
 __all__ = ["Teachers"]
-
-_LOG = logging.getLogger(__name__)
 
 # Rows that are asked about between two writes, half a minute's work of a CPU, and between two words on it: answers come
 # by so many at once, and nothing could be told of the rate from words in between.
@@ -91,16 +88,10 @@ class Teachers:
                 "weights_sha256": manifest.tensors_sha256,
                 "encoder": manifest.encoder,
                 "recipe": None if (recipe := manifest.training.get("recipe")) is None else recipe.get("name"),
+                "avoided_files": avoided_files(manifest.training),
             }
             for manifest in self.manifests
         ]
-
-    def warn_of_avoided(self, files: Mapping[str, str]) -> None:
-        """Warn of teachers that did not avoid the prompts of files, whose digests are given by name."""
-        for manifest in self.manifests:
-            if names := not_avoided(manifest, files):
-                message = "teacher %s… did not avoid the prompts of %s: what it met there may reach these weights"
-                _LOG.warning(message, manifest.tensors_sha256[:12], ", ".join(names))
 
     def opinions(
         self,

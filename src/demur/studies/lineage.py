@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from demur.model.weights import Manifest
     from demur.studies.recipe import Recipe
 
-__all__ = ["met_prompts", "not_avoided", "require_held_out"]
+__all__ = ["avoided_files", "met_prompts", "require_held_out", "warn_of_avoided"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def met_prompts(manifests: Iterable[Manifest]) -> frozenset[str]:
@@ -21,23 +24,33 @@ def met_prompts(manifests: Iterable[Manifest]) -> frozenset[str]:
     return frozenset[str]().union(*(manifest.met_prompts or () for manifest in manifests))
 
 
-def not_avoided(manifest: Manifest, files: Mapping[str, str]) -> list[str]:
-    """Return the names of those files whose prompts a training did not avoid, as far as its manifest says.
+def warn_of_avoided(manifests: Iterable[Manifest], files: Mapping[str, str]) -> None:
+    """Warn of weights to learn from that did not avoid the prompts of files, as far as their manifests say.
 
     Args:
-        manifest: Of the weights.
+        manifests: Of the weights.
         files: Digests of the files by their names.
     """
-    avoided = _avoided(manifest.training)
-    return [name for name, digest in files.items() if digest not in avoided]
+    for manifest in manifests:
+        avoided = avoided_files(manifest.training).values()
+        if names := [name for name, digest in files.items() if digest not in avoided]:
+            message = "weights %s… did not avoid the prompts of %s: what they met there may reach the new ones"
+            _LOG.warning(message, manifest.tensors_sha256[:12], ", ".join(names))
 
 
-def _avoided(training: Mapping[str, Any]) -> frozenset[str]:
-    """Return digests of the files that a training avoided; of a mean, those that all of its trainings did."""
+def avoided_files(training: Mapping[str, Any]) -> dict[str, str]:
+    """Return digests, by name, of the files whose prompts neither a training met, nor anything that it learnt from.
+
+    Args:
+        training: What a manifest records of it; of a mean, what it records of each of its trainings.
+    """
     if averaged := training.get("averaged"):
-        first, *others = (_avoided(each["training"]) for each in averaged)
-        return first.intersection(*others)
-    return frozenset(training.get("avoided_files", {}).values())
+        own, *others = (avoided_files(each["training"]) for each in averaged)
+    else:
+        own = training.get("avoided_files", {})
+        learnt_from = [*training.get("teachers", ()), *filter(None, [training.get("from_weights")])]
+        others = [each.get("avoided_files", {}) for each in learnt_from]
+    return {name: digest for name, digest in own.items() if all(digest in other.values() for other in others)}
 
 
 def require_held_out(folder: Path, manifest: Manifest, recipe: Recipe) -> None:

@@ -18,6 +18,7 @@ from demur.studies.continuation import begun, parting, warn_of_forgetting
 from demur.studies.distillation import Teachers
 from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
+from demur.studies.lineage import warn_of_avoided
 from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
 
@@ -143,7 +144,7 @@ def _thought_over(lesson: Lesson, teachers: Teachers, out: Path, on_answer: Call
     rows = lesson.parts.training
     # Asking takes minutes: what is known to be missing is said before.
     require_enough(len(rows), len(lesson.parts.tuning), lesson.recipe.settings)
-    teachers.warn_of_avoided(_digests(lesson.mixture.avoided_files))
+    warn_of_avoided(teachers.manifests, _digests(lesson.mixture.avoided_files))
     try:
         opinions = teachers.opinions([row.conversation for row in rows], kept_in=out, on_answer=on_answer)
     except KeyboardInterrupt as interrupt:
@@ -175,7 +176,9 @@ def _train(
     training, tuning, measuring = lesson.examples(taxonomy, tokenizer)
     _require_both_sides(training)
     _warn_of_unlabelled(lesson)
-    warn_of_forgetting(beginning, training, taxonomy)
+    if beginning is not None:
+        warn_of_avoided([beginning.manifest], _digests(lesson.mixture.avoided_files))
+        warn_of_forgetting(beginning, training, taxonomy)
     network = _first(encoder, taxonomy, settings, beginning)
     checkpoint = out / "checkpoint.pt"
     try:
@@ -258,5 +261,12 @@ def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
 
 
 def _digests(files: Sequence[Path]) -> dict[str, str]:
-    """Name files by folder and name: enough to tell them apart, and nothing of whose machine it was."""
-    return {"/".join(file.parts[-2:]): sha256_of(file) for file in files}
+    """Name files by folder and name, and by more where that is not enough: whose machine it was is nobody's matter."""
+    return {_told_apart(file, files): sha256_of(file) for file in files}
+
+
+def _told_apart(file: Path, files: Sequence[Path]) -> str:
+    others = [other.parts for other in files if other != file]
+    lengths = range(2, len(file.parts))
+    length = next((n for n in lengths if all(other[-n:] != file.parts[-n:] for other in others)), len(file.parts))
+    return "/".join(file.parts[-length:])
