@@ -130,7 +130,7 @@ def against_rivals(ours: Flags, theirs: Flags, is_compared: Flags, resamples: Re
         each = differences(weights)
         return np.stack([_median(each), mean_defined(each)], axis=1)
 
-    median, mean = resamples.estimates(middles, is_compared.any(axis=1))
+    median, mean = resamples.estimates(middles, np.asarray(is_compared.any(axis=1), np.bool_))
     shares, rival_shares = (divide(flags.sum(0), n.astype(np.float64)) for flags in (right, rival))
     return Rivals(
         differences=resamples.estimates(differences, is_compared) if len(n) else (),
