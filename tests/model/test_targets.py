@@ -166,6 +166,17 @@ def test_an_opinion_softens_a_label(taxonomy: Taxonomy, renderer: Renderer) -> N
     assert found.kinds[taxonomy.index("unknowable")] == pytest.approx(0.45)
 
 
+@pytest.mark.parametrize(("share", "expected"), [(0.0, (1.0, 1.0)), (0.5, (0.8, 0.7)), (1.0, (0.6, 0.4))])
+def test_a_row_says_how_far_opinion_counts(
+    share: float, expected: tuple[float, float], taxonomy: Taxonomy, renderer: Renderer
+) -> None:
+    """Its own share comes before that of all rows; of gate and kind, (1 - s) + s * what is thought."""
+    labelled = row(outcome="full", is_refusal=True, readings=(("privacy",),), teacher_share=share)
+    (found,) = softened(labelled, opinion_of(0.6, taxonomy, privacy=0.4, unknowable=0.6), taxonomy, renderer)
+    assert found.kinds is not None
+    assert (found.refusal, found.kinds[taxonomy.index("privacy")]) == pytest.approx(expected)
+
+
 def test_what_complies_is_of_no_kind_whatever_is_thought(taxonomy: Taxonomy, renderer: Renderer) -> None:
     """The gate alone is softened, to 3/4 * .4 = .3."""
     labelled = row(outcome="none", is_refusal=False)

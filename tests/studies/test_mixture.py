@@ -45,6 +45,13 @@ def test_weak_rows_weigh_less_and_are_softened(tmp_path: Path, taxonomy: Taxonom
     assert [(each.weight, each.confidence) for each in found] == [(1.0, 1.0), (0.3, 0.95)]
 
 
+def test_a_source_sets_how_far_teachers_count(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """0 is no missing value."""
+    write(tmp_path / "rows.jsonl", [row("a")])
+    found = mix(recipe(Source("rows.jsonl", teacher_share=0.0)), taxonomy, folders=[tmp_path]).rows
+    assert {each.teacher_share for each in found} == {0.0}
+
+
 def test_a_source_sets_weight_and_confidence_of_all_its_rows(tmp_path: Path, taxonomy: Taxonomy) -> None:
     """Weak or not."""
     write(tmp_path / "rows.jsonl", [row("a"), row("b", weak=True)])

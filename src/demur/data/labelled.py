@@ -61,6 +61,7 @@ class Labelled:
         family: What sort of case it is, where a file sorts its cases; figures are given for each.
         weight: How much the row counts in training; 0 for one that is only held out.
         confidence: Probability that the label of the gate is right, which softens its target.
+        teacher_share: Share of the targets that is what teachers think; None where the settings of training say it.
         origin_prompt: Of a variant of another row, what that row's prompt is told by; None where the row is no variant.
     """
 
@@ -78,6 +79,7 @@ class Labelled:
     family: str | None = None
     weight: float = 1.0
     confidence: float = 1.0
+    teacher_share: float | None = None
     origin_prompt: str | None = None
 
 

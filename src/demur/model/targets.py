@@ -77,7 +77,8 @@ def examples(
         renderer: Renders into the model's window.
         main_share: Share of the target that the main kind gets where a reading names several.
         opinions: What is thought of each row, if anything.
-        opinion_share: Share of the target that opinion gets where there is a label; elsewhere it gets all.
+        opinion_share: Share of the target that opinion gets where there is a label, and the row does not say its own;
+            elsewhere it gets all.
     """
     known = teaching(rows, opinions)
     texts = renderer.texts([row.conversation for row, _ in known])
@@ -86,7 +87,8 @@ def examples(
     for (row, opinion), text, bare_text in zip(known, texts, bare, strict=True):
         kinds = kind_distribution(row.readings, taxonomy, main_share=main_share)
         example = _example(row, text, bare_text, kinds)
-        built.append(example if opinion is None else _softened(example, row, opinion, opinion_share))
+        share = opinion_share if row.teacher_share is None else row.teacher_share
+        built.append(example if opinion is None else _softened(example, row, opinion, share))
     return built
 
 

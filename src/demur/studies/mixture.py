@@ -123,7 +123,7 @@ def _files(paths: Sequence[str], folders: Sequence[Path]) -> list[Path]:
 def _weighed(row: Labelled, source: Source) -> Labelled:
     weight = source.weight if source.weight is not None else _WEAK_WEIGHT if row.is_weak else 1.0
     confidence = source.confidence if source.confidence is not None else _WEAK_CONFIDENCE if row.is_weak else 1.0
-    return replace(row, weight=weight, confidence=confidence)
+    return replace(row, weight=weight, confidence=confidence, teacher_share=source.teacher_share)
 
 
 def _sampled(rows: list[Labelled], number: int, seed: int) -> list[Labelled]:

@@ -45,6 +45,8 @@ class Source:
             that are marked `weak`.
         sample: At most so many rows, drawn by the seed: a larger sample holds the smaller one. All by default.
         texts: Files or folders with the messages, by id, of rows that carry none.
+        teacher_share: Share of the target that is what teachers think of these rows, where there are teachers; that of
+            the settings by default. 0 for labels that are surer than the teachers.
     """
 
     path: Text
@@ -52,6 +54,7 @@ class Source:
     confidence: _Confidence | None = None
     sample: _Count | None = None
     texts: tuple[Text, ...] = ()
+    teacher_share: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=CLOSED)
