@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import reprlib
 from collections import Counter
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
@@ -17,6 +19,7 @@ from demur.errors import DemurError, TaxonomyError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from _typeshed import DataclassInstance
     from pydantic_core import ErrorDetails
 
 __all__ = [
@@ -24,7 +27,9 @@ __all__ = [
     "PLACEHOLDER",
     "Key",
     "Text",
+    "fingerprint",
     "listed",
+    "plain",
     "raise_problems",
     "read_document",
     "repeated",
@@ -152,6 +157,17 @@ def _unfilled(document: object, place: tuple[int | str, ...] = ()) -> Iterator[s
     elif isinstance(document, list | tuple):
         for position, value in enumerate(document):
             yield from _unfilled(value, (*place, position))
+
+
+def plain(record: DataclassInstance) -> dict[str, Any]:
+    """Return a record's whole content as JSON has it, defaults written out."""
+    content: dict[str, Any] = json.loads(json.dumps(asdict(record)))
+    return content
+
+
+def fingerprint(record: DataclassInstance) -> str:
+    """Return the sha256, in hex, of a record's content, which comments and order of fields do not change."""
+    return hashlib.sha256(json.dumps(plain(record), sort_keys=True).encode()).hexdigest()
 
 
 def listed(names: Iterable[str]) -> str:

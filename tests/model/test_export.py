@@ -8,14 +8,18 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from safetensors import SafetensorError
 
 from demur.errors import OutputError
+from demur.model import export
 from demur.model.export import export_standard
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from demur.labelers.classifier import Analyzer
+    from demur.model.network import PooledHead
     from demur.model.weights import Weights
 
 TEXTS = [
@@ -118,6 +122,27 @@ def test_what_is_no_model_is_not_written_over(loaded_weights: Weights, tmp_path:
     with pytest.raises(OutputError, match="exists and is no model folder"):
         export_standard(loaded_weights, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["categories"]
+
+
+def test_an_export_that_fails_leaves_what_was_there(
+    loaded_weights: Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate is not replaced where the categories cannot be written; safetensors has an error of its own."""
+    (gate, _) = export_standard(loaded_weights, tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in gate.iterdir()}
+    write = export._export_head
+
+    def full(weights: Weights, head: PooledHead, labels: Sequence[str], folder: Path) -> None:
+        if "categories" in folder.name:
+            message = "No space left on device"
+            raise SafetensorError(message)
+        write(weights, head, labels, folder)
+
+    monkeypatch.setattr(export, "_export_head", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        export_standard(loaded_weights, tmp_path)
+    assert {path.name: path.stat().st_mtime_ns for path in gate.iterdir()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["categories", "gate"]
 
 
 def test_a_place_that_cannot_be_written_to_is_named(loaded_weights: Weights, tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ def run(
     return runs
 
 
+def test_a_place_that_cannot_be_written_to_is_named(base: Recipe, taxonomy: Taxonomy, tiny_encoder: Path) -> None:
+    """Before anything is trained."""
+    encoder = Encoder.find(str(tiny_encoder))
+    with pytest.raises(OutputError, match=r"cannot write to '/dev/null/out'"):
+        ablate(PLAN, base, Path("/dev/null/out"), folders=[], taxonomy=taxonomy, encoder=encoder)
+
+
 def test_each_variant_has_a_line_of_one_figure_a_seed(run: Callable[..., tuple[list[Line], list[str]]]) -> None:
     """In the plan's order; the columns name file and figure."""
     lines, computed = run()

@@ -17,6 +17,7 @@ import pytest
 from demur.conversation import Conversation, Turn
 from demur.data.shapes import Turns
 from demur.errors import LayoutError, OutputError, RowError, SourceError, TaxonomyError
+from demur.labelers.keywords import KeywordLabeler
 from demur.stats.conformal import CategorySets
 from demur.stats.prevalence import OperatingPoint, corrected_share
 from demur.stats.shares import Share
@@ -543,6 +544,23 @@ def test_an_unfinished_audit_cannot_be_opened(tmp_path: Path) -> None:
         open_audit(tmp_path / "out")
     with pytest.raises(OutputError, match="cannot be read"):
         open_audit(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("manifest.json", "{}", "manifest.json: is damaged (no category_sets, model, options, policy, source)"),
+        ("composition.json", "{}", "composition.json: is damaged (no 'corrected')"),
+        ("composition.json", '{"corrected": null}', "composition.json: is damaged"),
+    ],
+)
+def test_a_damaged_audit_is_said_to_be(name: str, content: str, why: str, tmp_path: Path) -> None:
+    """What is missing is named, and what helps."""
+    audit(["Yes."], labeler=KeywordLabeler(), out=tmp_path)
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(OutputError, match="overwrite") as raised:
+        open_audit(tmp_path)
+    assert why in str(raised.value)
 
 
 def test_an_audit_shows_its_finding(rows: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from demur.errors import ClusterError, RowError
 from demur.labelers.keywords import KeywordLabeler
-from demur.studies import judging
-from demur.studies.blocks import Block, End, Judging, Reading, Shard, Stopped
+from demur.studies.blocks import Block, BlockJudge, End, Reading, Shard, Stopped
 from demur.studies.inputs import ReadingOptions
+from demur.studies.judging import Judging
 from demur.studies.run import threshold
 from demur.studies.shards import Shards
 from demur.studies.tally import Tally
@@ -92,10 +92,10 @@ def test_a_shard_holds_the_bytes_that_a_run_on_one_machine_writes(
     labeler = KeywordLabeler()
     block = list(reading(str(rows)).blocks())[2]
     assert isinstance(block, Block)
-    local = list(judging.Judging(labeler, Policy.standard, None).judge(0, block.items))
+    local = list(Judging(labeler, Policy.standard, None).judge(0, block.items))
     shards = Shards(tmp_path / "shards", taxonomy)
     shards.write(2, local, Tally.of(local, taxonomy, threshold=threshold(labeler)))
-    found = Judging(labeler, taxonomy, Policy.standard)(pickle.loads(pickle.dumps(block)))  # noqa: S301  # likewise
+    found = BlockJudge(labeler, taxonomy, Policy.standard)(pickle.loads(pickle.dumps(block)))  # noqa: S301  # likewise
     assert isinstance(found, Shard)
     assert found.packed == shards.packed(2)
     assert (found.replies, found.refusals, found.unscored) == (2, 1, 1)

@@ -58,6 +58,7 @@ def ablate(
     from demur.studies.ablation import ablate as run
     from demur.studies.plan import Plan
     from demur.studies.recipe import folders_for
+    from demur.studies.writing import writing
     from demur.taxonomy import Taxonomy
 
     loaded, base = Plan.load(plan)
@@ -77,7 +78,8 @@ def ablate(
     table = ablation_markdown(loaded.name, lines, seeds=loaded.seeds, command=command)
     keys = [variant.key for variant in loaded.variants] if only else []
     path = out / f"{_table_name(keys, seed or ())}.md"
-    path.write_text(table, encoding="utf-8")
+    with writing(path) as temporary:
+        temporary.write_text(table, encoding="utf-8")
     print(table, end="")
     Console(stderr=True).print(f"table: {path}", markup=False, soft_wrap=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 from demur.errors import OutputError
@@ -29,17 +30,29 @@ def export_standard(weights: Weights, out: Path) -> tuple[Path, Path]:
     Raises:
         OutputError: The folder cannot be written, or holds something else already.
     """
+    from safetensors import SafetensorError
+
     heads = {"gate": (weights.network.gate, GATE_LABELS), "categories": (weights.network.kinds, weights.taxonomy.keys)}
     for name in heads:
         if (out / name).exists() and not (out / name / "config.json").is_file():
             message = f"{str(out / name)!r} exists and is no model folder; give an empty or a new folder"
             raise OutputError(message)
+    parts = {name: out / f".{name}.part" for name in heads}
     try:
         for name, (head, labels) in heads.items():
-            _export_head(weights, head, labels, out / name)
-    except OSError as error:
-        message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
+            _export_head(weights, head, labels, parts[name])
+        # Once all is written: a folder holds one model whole, and both are of the same weights.
+        for name, part in parts.items():
+            if (out / name).exists():
+                shutil.rmtree(out / name)
+            part.replace(out / name)
+    except (OSError, SafetensorError) as error:
+        why = getattr(error, "strerror", None) or error
+        message = f"cannot write to {str(out)!r}: {why}; give a folder that can be written"
         raise OutputError(message) from error
+    finally:
+        for part in parts.values():
+            shutil.rmtree(part, ignore_errors=True)
     return out / "gate", out / "categories"
 
 

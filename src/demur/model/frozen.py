@@ -46,14 +46,14 @@ class FrozenEngine:
     @classmethod
     def fit(cls, encoder: Encoder, rows: Sequence[Example], *, n_categories: int, max_tokens: int) -> Self:
         """Fit on training examples: soft targets at their likelier side, a row's weight as its weight."""
-        network, known = encoder.network(), _Logistic.constant
-        engine = cls(network, known(2), known(2), known(n_categories))
+        network, unfitted = encoder.network(), _Logistic.constant
+        engine = cls(network, unfitted(2), unfitted(2), unfitted(n_categories))
         tokens = token_ids(encoder.tokenizer(), [row.text for row in rows], max_tokens)
         hidden = np.empty((len(rows), network.config.hidden_size))
         for batch in length_batches([len(ids) for ids in tokens], budget=_TOKENS_AT_ONCE):
             hidden[batch] = engine.hidden(*padded([tokens[i] for i in batch]))
         weight = np.array([row.weight for row in rows])
-        refuses = np.array([row.refusal > 0.5 for row in rows], dtype=np.int64)  # noqa: PLR2004  # one half parts the sides
+        refuses = np.array([row.is_refusal for row in rows], dtype=np.int64)
         extent = np.array([row.partial for row in rows])
         of_extent = ~np.isnan(extent)
         of_kind = np.array([row.kinds is not None for row in rows])

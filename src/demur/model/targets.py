@@ -43,6 +43,11 @@ class Example:
     weight: float = 1.0
     kind_weight: float = 1.0
 
+    @property
+    def is_refusal(self) -> bool:
+        """Tell which side it is on: one half parts the sides, and softened targets stay on theirs."""
+        return self.refusal > 0.5  # noqa: PLR2004  # as the docstring says
+
 
 @dataclass(frozen=True, slots=True)
 class Opinion:

@@ -77,7 +77,7 @@ def token_ids(tokenizer: Tokenizer, texts: list[str], max_tokens: int) -> list[l
 
 def gate_f1(log_odds: NDArray[np.float64], rows: Sequence[Example]) -> float:
     """Return F1 of *refusal* at probability 1/2; nan where nothing refuses and nothing was flagged."""
-    truth = np.array([row.refusal > 0.5 for row in rows])  # noqa: PLR2004  # weak targets lie on their side of one half
+    truth = np.array([row.is_refusal for row in rows])
     hits = int(((log_odds > 0) & truth).sum())
     wrong = int(((log_odds > 0) != truth).sum())
     return 2 * hits / (2 * hits + wrong) if hits + wrong else float("nan")

@@ -5,6 +5,7 @@ A weights folder holds `weights.safetensors`, every trained tensor under its nam
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from importlib import resources
@@ -28,7 +29,16 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.taxonomy import Taxonomy
 
-__all__ = ["Manifest", "Weights", "encoder_of", "read_tensors", "require_encoder", "save_weights", "shipped_weights"]
+__all__ = [
+    "Manifest",
+    "Weights",
+    "encoder_of",
+    "read_tensors",
+    "require_encoder",
+    "require_taxonomy",
+    "save_weights",
+    "shipped_weights",
+]
 
 _TENSORS = "weights.safetensors"
 _MANIFEST = "manifest.json"
@@ -52,7 +62,7 @@ class Manifest(BaseModel):
         taxonomy_fingerprint: Fingerprint of the taxonomy that the head's labels follow.
         categories: Keys of the head's labels, in order.
         low_rank_scale: Factor s of the low-rank updates, W + s · B A.
-        max_tokens: Window that was trained with.
+        max_tokens: Window that is judged with; that of the training may have been shorter.
         thresholds: Where probabilities become decisions, by the names in `Thresholds`: for `refusal` always 0.5; for
             `partial` and `further` as fitted on held-out rows, where these are enough.
         calibration: What was fitted on held-out rows and folded into the heads, for the record.
@@ -199,16 +209,21 @@ def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
+    parts = {name: folder / f"{name}.part" for name in (_TENSORS, _MANIFEST)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, folder / f"{_TENSORS}.part")
-        (folder / f"{_TENSORS}.part").replace(folder / _TENSORS)
-        whole = manifest.model_copy(update={"tensors_sha256": sha256_of(folder / _TENSORS)})
-        (folder / f"{_MANIFEST}.part").write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        (folder / f"{_MANIFEST}.part").replace(folder / _MANIFEST)
+        save_file(tensors, parts[_TENSORS])
+        whole = manifest.model_copy(update={"tensors_sha256": sha256_of(parts[_TENSORS])})
+        parts[_MANIFEST].write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        for name, part in parts.items():
+            part.replace(folder / name)
     except (OSError, SafetensorError) as error:
         message = f"the weights in {str(folder)!r} cannot be written ({error}); make room there, or give another folder"
         raise OutputError(message) from error
+    finally:
+        for part in parts.values():
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def encoder_of(manifest: Manifest, name: str | None, folder: Path) -> Encoder:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANNOTATOR",
+    "QUESTION_NAMES",
     "SORTS",
     "agreement_table",
     "band_table",

@@ -18,7 +18,7 @@ from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 from demur.studies.mixture import files_of, located
 from demur.studies.training import train_recipe
-from demur.studies.writing import write_json
+from demur.studies.writing import made, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,12 +97,12 @@ def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
         on_epoch: Called after each epoch of a training.
 
     Raises:
-        OutputError: A cell on disk is of another recipe, other data or another encoder; or another process works in
-            the folder.
+        OutputError: The folder cannot be written to; a cell on disk is of another recipe, other data or another
+            encoder; or another process works in the folder.
         DemurError: As of training.
     """
     bench = _Bench(plan, base, out, folders, taxonomy, encoder, resamples)
-    out.mkdir(parents=True, exist_ok=True)
+    made(out)
     with held(out, out / ".lock"):
         for cell in bench.cells():
             if bench.finished(cell) is not None:

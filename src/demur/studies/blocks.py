@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import ClusterError, DemurError
-from demur.studies import judging
 from demur.studies.inputs import chunks, open_input
+from demur.studies.judging import Judging
 from demur.studies.run import read, threshold
 from demur.studies.shards import Packed, Shards
 from demur.studies.tally import Tally
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Policy
 
-__all__ = ["Block", "End", "Judging", "Reading", "Stopped"]
+__all__ = ["Block", "BlockJudge", "End", "Reading", "Shard", "Stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Stopped:
     error: DemurError
 
 
-class Judging:
+class BlockJudge:
     """Judge one block after the other with a labeler that is loaded once."""
 
     def __init__(self, labeler: Labeler, taxonomy: Taxonomy, policy: Policy) -> None:
@@ -163,7 +163,7 @@ class Judging:
             return Stopped(error)
 
     def _shard(self, block: Block) -> Shard:
-        found = list(judging.Judging(self._labeler, self._policy, None).judge(0, block.items))
+        found = list(Judging(self._labeler, self._policy, None).judge(0, block.items))
         tally = Tally.of(found, self._taxonomy, threshold=threshold(self._labeler))
         with tempfile.TemporaryDirectory(prefix="demur-") as folder:
             shards = Shards(Path(folder), self._taxonomy)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from demur.errors import OutputError, TrainingError, WeightsError
+from demur.errors import TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.targets import Opinion
 from demur.model.weights import Manifest
 from demur.studies.lineage import avoided_files, met_prompts, require_held_out
+from demur.studies.writing import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,14 +187,9 @@ class _Answers:
     def write(self) -> None:
         if not self.by_row:
             return
-        part = self.path.with_suffix(".part.npz")
         digests = np.frombuffer(b"".join(self.by_row), dtype=np.uint8).reshape(len(self.by_row), -1)
-        try:
-            np.savez(part, rows=digests, answers=np.array(list(self.by_row.values())))
-            part.replace(self.path)
-        except OSError as error:
-            message = f"cannot write to {str(self.path)!r}: {error.strerror or error}; make room, and go on"
-            raise OutputError(message) from error
+        with writing(self.path) as temporary, temporary.open("wb") as file:
+            np.savez(file, rows=digests, answers=np.array(list(self.by_row.values())))
 
 
 def _pooled(heard: Sequence[NDArray[np.float64]]) -> list[Opinion | None]:

@@ -11,7 +11,7 @@ from demur.stats.composition import UNNAMED
 from demur.stats.conformal import CategorySets
 from demur.stats.numbers import count, percent, percent_range, with_noun
 from demur.stats.prevalence import OperatingPoint, corrected_share
-from demur.studies.folder import AuditFolder
+from demur.studies.folder import AUDIT_KEYS, AuditFolder
 from demur.studies.shards import read_tally
 from demur.studies.writing import read_object
 from demur.taxonomy import Taxonomy
@@ -231,6 +231,8 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
     place = AuditFolder(Path(folder))
     known = Taxonomy.load() if taxonomy is None else taxonomy
     manifest = read_object(place.manifest)
+    if missing := AUDIT_KEYS - manifest.keys():
+        raise _damaged(place.manifest, f"no {', '.join(sorted(missing))}")
     if not place.is_finished:
         message = f"{str(folder)!r} holds an audit that is not finished; go on with it with --resume (resume=True)"
         raise OutputError(message)
@@ -242,6 +244,13 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
             f"{known.version} ({known.fingerprint[:12]}); give the taxonomy that it was made with"
         )
         raise OutputError(message)
-    at = written["corrected"]["operating_point"]
-    point = None if at is None else OperatingPoint(**at)
-    return Audit(Path(folder), known, tally, manifest, written["source"]["layouts"], point)
+    try:
+        at, layouts = written["corrected"]["operating_point"], written["source"]["layouts"]
+        point = None if at is None else OperatingPoint(**at)
+    except (KeyError, TypeError) as error:
+        raise _damaged(place.composition, f"no {error}") from error
+    return Audit(Path(folder), known, tally, manifest, layouts, point)
+
+
+def _damaged(path: Path, why: str) -> OutputError:
+    return OutputError(f"{path}: is damaged ({why}); run the audit anew with --overwrite (overwrite=True)")

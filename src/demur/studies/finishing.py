@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from demur.model.network import RefusalNetwork
 from demur.model.weights import Manifest, save_weights
 from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.holding import held
+from demur.studies.writing import made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
 
 __all__ = ["finished", "prepared"]
-
-_PROBE_BYTES = 4_096
 
 
 @contextmanager
@@ -47,18 +45,10 @@ def prepared(out: Path) -> Iterator[None]:
 
 
 def _prepare(out: Path) -> None:
-    # Before the first step, since the first checkpoint may be an hour away.
     if (out / "manifest.json").exists():
         message = f"{str(out)!r} holds finished weights; give another folder, or remove it first"
         raise OutputError(message)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        # A folder that is there may still be another's, or on a disk that is full or mounted to be read.
-        with tempfile.TemporaryFile(dir=out) as probe:
-            probe.write(bytes(_PROBE_BYTES))
-    except OSError as error:
-        message = f"cannot write to {str(out)!r}: {error.strerror or error}; give a folder that can be written"
-        raise OutputError(message) from error
+    made(out)
 
 
 def finished(  # noqa: PLR0913  # each is another part of what a manifest says
@@ -97,8 +87,8 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     tokenizer, max_tokens = encoder.tokenizer(), lesson.recipe.settings.window
     merged = _merged(tensors, encoder, taxonomy, low_rank_scale)
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
-    windows = [] if kept else [window for window in FIRST_WINDOWS if window < max_tokens]
-    shortened = {window: lesson.shortened(tokenizer, window) for window in windows}
+    windows = [window for window in FIRST_WINDOWS if window < max_tokens]
+    shortened = {} if kept else {window: lesson.shortened(tokenizer, window) for window in windows}
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
@@ -111,7 +101,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         calibration=calibration,
         held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
         held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
-        first_look=first_look(merged, tuning, shortened, tokenizer=tokenizer),
+        first_look=None if kept else first_look(merged, tuning, shortened, tokenizer=tokenizer),
         training=dict(training),
     )
     save_weights(out, {**tensors, **_heads(merged)}, manifest)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from demur.taxonomy import Taxonomy
 
-__all__ = ["AuditFolder"]
+__all__ = ["AUDIT_KEYS", "AuditFolder"]
 
-# Other tools write a manifest.json too; one with all of these is an audit's.
-_MANIFEST_KEYS = {"source", "model", "options"}
+AUDIT_KEYS = frozenset({"category_sets", "model", "options", "policy", "source"})
+"""Keys of an audit's manifest: other tools write a manifest.json, too."""
 
 _ANOTHER = "give another folder with --out (out=…)"
 
@@ -184,7 +184,7 @@ class AuditFolder:
 
     def _is_of_an_audit(self) -> bool:
         try:
-            return read_object(self.manifest).keys() >= _MANIFEST_KEYS
+            return read_object(self.manifest).keys() >= AUDIT_KEYS
         except OutputError:
             return False
 

@@ -33,7 +33,7 @@ _KIND_DIGITS = 6
 def calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: Tokenizer) -> dict[str, Any]:
     """Fit the calibration on the tuning rows and fold it into the network."""
     gate, partial, kinds = held_out_logits(network, tuning, tokenizer=tokenizer)
-    is_refusal = np.array([row.refusal > 0.5 for row in tuning], dtype=bool)  # noqa: PLR2004  # as above
+    is_refusal = np.array([row.is_refusal for row in tuning], dtype=bool)
     is_partial = np.array([row.partial for row in tuning])
     of_kind = [i for i, row in enumerate(tuning) if row.kinds is not None]
     truth = np.array([np.argmax(tuning[i].kinds or ()) for i in of_kind], dtype=np.int64)
@@ -42,7 +42,7 @@ def calibrate(network: RefusalNetwork, tuning: Sequence[Example], *, tokenizer: 
     two_sided = np.stack([np.zeros_like(gate), gate], axis=1)
     fitted: dict[str, Any] = {
         "gate": fit_temperature(two_sided, is_refusal.astype(np.int64)),
-        "partial": fit_platt(partial[known], is_partial[known] > 0.5),  # noqa: PLR2004  # as above
+        "partial": fit_platt(partial[known], is_partial[known] > 0.5),  # noqa: PLR2004  # one half parts the sides
         "kinds": fit_temperature(kinds[of_kind], truth),
     }
     network.fold_calibration(**fitted)
@@ -87,7 +87,7 @@ def held_out_probabilities(
     log_odds = held_out_logits(network, rows, tokenizer=tokenizer)[0]
     found: dict[str, list[float]] = {"refusal": [], "compliance": []}
     for row, probability in zip(rows, expit(log_odds), strict=True):
-        side = "refusal" if row.refusal > 0.5 else "compliance"  # noqa: PLR2004  # as above
+        side = "refusal" if row.is_refusal else "compliance"
         found[side].append(_rounded_down(probability, _GATE_DIGITS))
     return {side: sorted(values) for side, values in found.items()}
 

@@ -21,7 +21,7 @@ from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from demur.errors import ClusterError
-from demur.studies.blocks import Judging, Stopped
+from demur.studies.blocks import BlockJudge, Stopped
 from demur.studies.release import release
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Conductor:
 
         Args:
             reading: The `Reading` that says what is read, pickled.
-            judging: One reference to the arguments of `Judging`, pickled.
+            judging: One reference to the arguments of `BlockJudge`, pickled.
             n_workers: Actors that judge, with a core each.
             n_gpus: GPUs that each of them takes.
             expected: The release of Demur that every worker must have.
@@ -104,7 +104,7 @@ class _Worker:
     """Label blocks with a labeler that is loaded once."""
 
     def __init__(self, judging: list[Any], expected: str) -> None:
-        self._judging = Judging(*pickle.loads(ray.get(judging[0])))  # noqa: S301  # the caller wrote it
+        self._judging = BlockJudge(*pickle.loads(ray.get(judging[0])))  # noqa: S301  # the caller wrote it
         self._expected = expected
 
     def __call__(self, table: pa.Table) -> pa.Table:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, field
+from dataclasses import field
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, validate
+from demur.documents import CLOSED, Key, Text, fingerprint, listed, plain, raise_problems, read_document, validate
 from demur.errors import RecipeError
 from demur.model.settings import TrainingSettings
 
@@ -129,8 +127,7 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole content, defaults written out, ready for `json.dumps`."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return content
+        return plain(self)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -150,7 +147,7 @@ class Recipe:
     @property
     def sha256(self) -> str:
         """Return the hex digest of the content, which comments and order of fields do not change."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+        return fingerprint(self)
 
 
 def folders_for(name_or_path: str | Path, data: Path | None) -> list[Path]:

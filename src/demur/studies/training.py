@@ -204,7 +204,7 @@ def _train(
 
 
 def _require_both_sides(training: Sequence[Example]) -> None:
-    n_refusals = sum(example.refusal > 0.5 for example in training)  # noqa: PLR2004  # one half parts the sides
+    n_refusals = sum(example.is_refusal for example in training)
     if n_refusals in (0, len(training)):
         message = f"{len(training)} training rows with {n_refusals} refusals: the gate needs refusals and other replies"
         raise TrainingError(message)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import contextmanager
+import tempfile
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import OutputError
@@ -13,7 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["read_object", "require_room", "without_nan", "write_json", "writing"]
+__all__ = ["made", "read_object", "require_room", "without_nan", "write_json", "writing"]
+
+
+_PROBE_BYTES = 4_096
+
+
+def made(folder: Path) -> None:
+    """Make a folder, and see that it can be written to: what is to be kept there may be an hour of work away.
+
+    Raises:
+        OutputError: It cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # A folder that is there may still be another's, or on a disk that is full or mounted to be read.
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        message = f"cannot write to {str(folder)!r}: {error.strerror or error}; give a folder that can be written"
+        raise OutputError(message) from error
 
 
 @contextmanager
@@ -31,6 +51,10 @@ def writing(path: Path) -> Iterator[Path]:
     except OSError as error:
         message = f"{path}: cannot be written ({error}); free the place or give another with --out"
         raise OutputError(message) from error
+    finally:
+        # Half a file is in nobody's way but that of who has to make room.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def require_room(paths: Iterable[Path], *, overwrite: bool) -> None:

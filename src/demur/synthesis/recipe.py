@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +10,19 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from demur.data.label_fields import OUTCOMES, Outcome
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, repeated, shipped_folder, validate
+from demur.documents import (
+    CLOSED,
+    Key,
+    Text,
+    fingerprint,
+    listed,
+    plain,
+    raise_problems,
+    read_document,
+    repeated,
+    shipped_folder,
+    validate,
+)
 from demur.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -166,13 +176,12 @@ class SynthesisRecipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole content, defaults written out, ready for `json.dumps`."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return content
+        return plain(self)
 
     @property
     def sha256(self) -> str:
         """Return the hex digest of the content, which comments and order of fields do not change."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+        return fingerprint(self)
 
 
 def recipe_path(name_or_path: str | Path) -> Path:

@@ -149,6 +149,22 @@ def test_a_manifest_that_lacks_what_is_read_is_built_anew(loaded_weights: Weight
     assert making.written == ["plain", "bold", "plain", "bold"]
 
 
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_what_fp32_found_is_found_anew_where_it_is_damaged(
+    is_missing: bool, loaded_weights: Weights, empty_cache: Path
+) -> None:
+    """Its manifest alone does not make it whole."""
+    built(Making().maker(), loaded_weights)
+    (stored,) = empty_cache.glob("*/exact.npz")
+    whole = stored.read_bytes()
+    if is_missing:
+        stored.unlink()
+    else:
+        stored.write_bytes(whole[:-100])
+    assert built(replace(Making().maker(), kind="other"), loaded_weights).is_held
+    assert len(stored.read_bytes()) == len(whole)
+
+
 def test_where_no_setting_agrees_none_is_kept(loaded_weights: Weights) -> None:
     """The figures are those of the most cautious, and it is known the next time."""
     making = Making(bent=("bold", "careful", "plain"))

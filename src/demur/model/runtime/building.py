@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Self
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -209,16 +210,23 @@ class _Work:
 
 def _exact(weights: Weights, engine: Engine, texts: Sequence[Sequence[int]]) -> Probabilities:
     """Return what fp32 finds in the frozen texts, from the cache where it was found before."""
+    place = f"{engine.name}-{digest({**_exact_identity(weights), 'machine': _machine()})}"
+    if (found := cached(place)) is not None:
+        folder, _ = found
+        try:
+            with (folder / _EXACT).open("rb") as file, np.load(file) as stored:
+                return Probabilities(**stored)
+        except (EOFError, OSError, TypeError, ValueError, BadZipFile):
+            # A manifest without what it is of would stay in the way of a new build.
+            shutil.rmtree(folder, ignore_errors=True)
+    exact = judged(texts, engine)
 
     def make(folder: Path) -> dict[str, Any]:
-        np.savez(folder / _EXACT, **asdict(judged(texts, engine)))
+        np.savez(folder / _EXACT, **asdict(exact))
         return {"identity": _exact_identity(weights)}
 
-    place = f"{engine.name}-{digest({**_exact_identity(weights), 'machine': _machine()})}"
-    found = cached(place)
-    folder, _ = build(place, make) if found is None else found
-    with np.load(folder / _EXACT) as stored:
-        return Probabilities(**stored)
+    build(place, make)
+    return exact
 
 
 def _speedup(engine: Engine, exact: Engine, texts: Sequence[Sequence[int]]) -> float:
