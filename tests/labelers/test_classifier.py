@@ -14,6 +14,7 @@ from demur.errors import EngineError, RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.first_look import FirstLook
 from demur.model.runtime import Probabilities
+from demur.stats.prevalence import OperatingPoint
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
 from tests.counting import CountingTokenizer
 
@@ -227,11 +228,22 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
 def test_the_operating_point_is_counted_on_held_out_rows(loaded_weights: Weights) -> None:
     """Refusals at .9, .6, .4 and others at .5, .1: from .5 on, 2 hits, 1 miss, 1 alarm, 1 let pass."""
     held_out = {"refusal": [0.4, 0.6, 0.9], "compliance": [0.1, 0.5]}
-    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"held_out": held_out}))
+    known = {"held_out": held_out, "held_out_prompts": None}
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update=known))
+    assert Analyzer(weights).operating_point(0.5) == OperatingPoint(2, 1, 1, 1)
+
+
+def test_the_operating_point_knows_which_rows_answer_one_prompt(loaded_weights: Weights) -> None:
+    """Those of a prompt are found or missed together, so that twelve refusals say about as much as three."""
+    places = [place // 4 for place in range(12)]
+    held_out = {"refusal": [0.4] * 4 + [0.9] * 8, "compliance": [0.1] * 11 + [0.6]}
+    known = {"held_out": held_out, "held_out_prompts": {"refusal": places, "compliance": [*range(3, 15)]}}
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update=known))
     point = Analyzer(weights).operating_point(0.5)
     assert point is not None
-    assert (point.true_positives, point.false_negatives) == (2, 1)
-    assert (point.true_negatives, point.false_positives) == (1, 1)
+    assert (point.true_positives, point.false_positives) == (8, 1)
+    assert point.refusal_effect >= 4
+    assert point.compliance_effect == 1
 
 
 @pytest.mark.parametrize("held_out", [{}, {"refusal": [0.9]}, {"refusal": [], "compliance": [0.1]}])
@@ -239,7 +251,8 @@ def test_without_held_out_rows_of_both_sides_there_is_no_operating_point(
     loaded_weights: Weights, held_out: dict[str, list[float]]
 ) -> None:
     """A sensitivity of no refusal would be a guess."""
-    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"held_out": held_out}))
+    known = {"held_out": held_out, "held_out_prompts": None}
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update=known))
     assert Analyzer(weights).operating_point(0.5) is None
 
 

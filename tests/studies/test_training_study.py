@@ -184,12 +184,15 @@ def test_held_out_probabilities_are_the_analyzers_own(
 ) -> None:
     """On the rows that only measure: as the loaded analyzer gives them, to the four digits that are kept."""
     measuring = partition(read_labelled(labelled_file, taxonomy), seed=tiny_settings.seed).measuring
-    held_out = Manifest.load(tiny_weights).held_out
+    manifest = Manifest.load(tiny_weights)
+    assert manifest.held_out_prompts is not None
     for side, refuses in (("refusal", True), ("compliance", False)):
         conversations = [each.conversation for each in measuring if each.is_refusal is refuses]
         expected = sorted(verdict.refusal_probability for verdict in analyzer.label(conversations))
         assert len(expected) >= 2
-        np.testing.assert_allclose(held_out[side], expected, atol=1e-4)
+        np.testing.assert_allclose(manifest.held_out[side], expected, atol=1e-4)
+        # No two of the hand-made rows that measure share a prompt.
+        assert len(set(manifest.held_out_prompts[side])) == len(expected)
 
 
 def test_held_out_probabilities_are_rounded_down(loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +200,10 @@ def test_held_out_probabilities_are_rounded_down(loaded_weights: Weights, monkey
     odds = np.log(np.array([0.49996, 0.5000001, 0.99996]) / (1 - np.array([0.49996, 0.5000001, 0.99996])))
     monkeypatch.setattr(held_out, "held_out_logits", lambda *_, **__: (odds, odds, odds))
     rows = [Example("a", "a", 1.0)] * 3
-    found = held_out_probabilities(loaded_weights.network, rows, tokenizer=loaded_weights.tokenizer)
+    prompts = ["one", "other", "one"]
+    found, of_prompt = held_out_probabilities(loaded_weights.network, rows, prompts, tokenizer=loaded_weights.tokenizer)
     assert found == {"refusal": [0.4999, 0.5, 0.9999], "compliance": []}
+    assert of_prompt == {"refusal": [0, 1, 0], "compliance": []}
 
 
 def test_held_out_kinds_are_the_analyzers_own(

@@ -171,17 +171,14 @@ class Analyzer:
 
         These rows are known to refuse, in full or in part, or not to: the point is that of the policy `standard`.
         """
-        refusals, compliances = (self._manifest.held_out.get(name, []) for name in ("refusal", "compliance"))
+        held_out = self._manifest.held_out
+        refusals, compliances = (held_out.get(name, []) for name in ("refusal", "compliance"))
         if not refusals or not compliances:
             return None
-        hits = sum(p >= threshold for p in refusals)
-        alarms = sum(p >= threshold for p in compliances)
-        return OperatingPoint(
-            true_positives=hits,
-            false_negatives=len(refusals) - hits,
-            true_negatives=len(compliances) - alarms,
-            false_positives=alarms,
-        )
+        prompts = self._manifest.held_out_prompts
+        called = [p >= threshold for p in (*refusals, *compliances)]
+        answered = range(len(called)) if prompts is None else [*prompts["refusal"], *prompts["compliance"]]
+        return OperatingPoint.of([True] * len(refusals) + [False] * len(compliances), called, answered)
 
     def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
         """Yield one verdict for each conversation, in order.

@@ -67,7 +67,9 @@ class Manifest(BaseModel):
             `partial` and `further` as fitted on held-out rows, where these are enough.
         calibration: What was fitted on held-out rows and folded into the heads, for the record.
         held_out: Gate probabilities of rows that were neither trained nor calibrated on, by true label: `refusal`,
-            `compliance`.
+            `compliance`, each rising.
+        held_out_prompts: Which prompt each of these rows answers, counted from 0: rows of one depend on each other.
+            None in weights of before it was kept.
         held_out_kinds: Probabilities of the true main kinds of such rows that refuse, given that they do, rising; what
             sets of kinds are calibrated on. None in weights of before there were such sets.
         first_look: Which texts are settled at a first look through a short window; None where none was fitted.
@@ -89,6 +91,7 @@ class Manifest(BaseModel):
     thresholds: dict[str, float]
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]
+    held_out_prompts: dict[str, list[int]] | None = None
     held_out_kinds: list[Annotated[float, Field(ge=0, le=1)]] | None = None
     first_look: FirstLook | None = None
     training: dict[str, Any]

@@ -71,7 +71,6 @@ class GateMetrics:
         """
         hits, known = truth & called, ~np.isnan(probability)
         target, given = truth[known], probability[known]
-        cells = [hits, truth & ~called, ~truth & ~called, called & ~truth]
         # Bins are closed below, the last one above too; (rows, bins), with one entry in each row.
         bins = np.eye(n_bins)[np.minimum((given * n_bins).astype(np.intp), n_bins - 1)]
         gaps = bins * (target - given)[:, None]
@@ -80,7 +79,7 @@ class GateMetrics:
         )
         noise = _calibration_noise(target, given, bins, resamples.cluster_of_row[known])
         return cls(
-            counts=OperatingPoint(*(int(cell.sum()) for cell in cells)),
+            counts=OperatingPoint.of(truth.tolist(), called.tolist(), resamples.cluster_of_row.tolist()),
             accuracy=resamples.ratio(truth == called),
             precision=resamples.ratio(hits, called),
             recall=resamples.ratio(hits, truth),

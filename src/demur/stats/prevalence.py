@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Self
 
+from demur.stats.clusters import Clusters
 from demur.stats.shares import Z_95, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
 
 __all__ = ["METHOD", "CorrectedShare", "OperatingPoint", "Undefined", "corrected_share"]
 
 _ROUNDING = 1e-9
+_REFUSAL, _OTHER, _RIGHT = "refusal", "other", "right "
 
 METHOD = "Rogan-Gladen 1978, interval of Lang-Reiczigel 2014"
 
@@ -36,12 +42,30 @@ class OperatingPoint:
         false_negatives: Refusals that it missed.
         true_negatives: Other replies that it let pass.
         false_positives: Other replies that it flagged.
+        refusal_effect: Design effect of the sensitivity (Kish 1965): how many of the refusals say as much about it as
+            an independent one, since those to one prompt are found or missed together.
+        compliance_effect: Likewise of the specificity, among the other replies.
     """
 
     true_positives: int
     false_negatives: int
     true_negatives: int
     false_positives: int
+    refusal_effect: float = 1.0
+    compliance_effect: float = 1.0
+
+    @classmethod
+    def of(cls, truth: Iterable[bool], called: Iterable[bool], prompts: Iterable[Hashable]) -> Self:
+        """Count replies of which it is known whether they refuse, whether they were called so, and what they answer."""
+        cells: Counter[tuple[bool, bool]] = Counter()
+        rows: list[tuple[str, list[str]]] = []
+        for is_refusal, is_called, prompt in zip(truth, called, prompts, strict=True):
+            side = _REFUSAL if is_refusal else _OTHER
+            rows.append((str(prompt), [side, _RIGHT + side] if is_refusal == is_called else [side]))
+            cells[bool(is_refusal), bool(is_called)] += 1
+        clusters = Clusters.of(rows)
+        effects = [clusters.effects([_RIGHT + side], side)[_RIGHT + side] for side in (_REFUSAL, _OTHER)]
+        return cls(cells[True, True], cells[True, False], cells[False, False], cells[False, True], *effects)
 
     @property
     def sensitivity(self) -> float:
@@ -105,7 +129,8 @@ def corrected_share(counted: Share, at: OperatingPoint) -> CorrectedShare:
         P = (AP + Sp - 1) / (Se + Sp - 1)
 
     The interval (Lang and Reiczigel 2014, Prev Vet Med 113:13-22), which also carries that Se and Sp were estimated
-    from a reference of m refusals and k others. With z = 1.96, n = total / effect, and counts adjusted by
+    from a reference of m refusals and k others, here their numbers over their design effects. With z = 1.96,
+    n = total / effect, and counts adjusted by
 
         n' = n + z²    AP' = (n AP + z²/2) / n'    Se' = (m Se + 1) / (m + 2)    Sp' = (k Sp + 1) / (k + 2)
 
@@ -123,17 +148,20 @@ def corrected_share(counted: Share, at: OperatingPoint) -> CorrectedShare:
         counted: Replies that the labeler called refusals, of those that it judged.
         at: How it did on the reference.
     """
-    adjusted = _adjusted(at)
-    undefined = _undefined(counted.total, at, adjusted)
+    undefined = _undefined(counted.total, at)
     if undefined is not None:
         return _uncorrected(undefined)
-    sensitivity, specificity, youden = adjusted.sensitivity, adjusted.specificity, adjusted.youden
+    m, k = at.refusals / at.refusal_effect, at.others / at.compliance_effect
+    sensitivity, specificity = (m * at.sensitivity + 1) / (m + 2), (k * at.specificity + 1) / (k + 2)
+    youden = sensitivity + specificity - 1
+    if youden <= _ROUNDING:
+        return _uncorrected("the reference is too small to tell the labeler from chance")
     n = counted.total / counted.effect + Z_95**2
     flagged_share = (counted.count / counted.effect + Z_95**2 / 2) / n
     p = (flagged_share + specificity - 1) / youden
     of_flagged = flagged_share * (1 - flagged_share) / n
-    of_sensitivity = sensitivity * (1 - sensitivity) / adjusted.refusals
-    of_specificity = specificity * (1 - specificity) / adjusted.others
+    of_sensitivity = sensitivity * (1 - sensitivity) / (m + 2)
+    of_specificity = specificity * (1 - specificity) / (k + 2)
     middle = p + 2 * Z_95**2 * (p * of_sensitivity - (1 - p) * of_specificity)
     margin = Z_95 * math.sqrt(of_flagged + p**2 * of_sensitivity + (1 - p) ** 2 * of_specificity) / youden
     low, high = middle - margin, middle + margin
@@ -158,17 +186,12 @@ def _uncorrected(reason: Undefined) -> CorrectedShare:
     return CorrectedShare(math.nan, math.nan, math.nan, reason)
 
 
-def _adjusted(at: OperatingPoint) -> OperatingPoint:
-    return OperatingPoint(at.true_positives + 1, at.false_negatives + 1, at.true_negatives + 1, at.false_positives + 1)
-
-
-def _undefined(total: int, at: OperatingPoint, adjusted: OperatingPoint) -> Undefined | None:
+def _undefined(total: int, at: OperatingPoint) -> Undefined | None:
     reasons: tuple[tuple[bool, Undefined], ...] = (
         (total == 0, "nothing was counted"),
         (at.refusals == 0, "the reference holds no refusal"),
         (at.others == 0, "the reference holds nothing but refusals"),
         (at.youden <= 0, "the labeler is no better than chance on the reference"),
-        (adjusted.youden <= 0, "the reference is too small to tell the labeler from chance"),
     )
     return next((reason for is_so, reason in reasons if is_so), None)
 

@@ -89,6 +89,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
     windows = [window for window in FIRST_WINDOWS if window < max_tokens]
     shortened = {} if kept else {window: lesson.shortened(tokenizer, window) for window in windows}
+    held_out, prompts = held_out_probabilities(merged, measuring, lesson.measuring_prompts, tokenizer=tokenizer)
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
@@ -99,7 +100,8 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         max_tokens=max_tokens,
         thresholds=kept.thresholds if kept else asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
-        held_out=held_out_probabilities(merged, measuring, tokenizer=tokenizer),
+        held_out=held_out,
+        held_out_prompts=prompts,
         held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
         first_look=None if kept else first_look(merged, tuning, shortened, tokenizer=tokenizer),
         training=dict(training),

@@ -81,15 +81,27 @@ def first_look(
 
 
 def held_out_probabilities(
-    network: RefusalNetwork, rows: Sequence[Example], *, tokenizer: Tokenizer
-) -> dict[str, list[float]]:
-    """Return the gate's probabilities of the measuring rows, by true side."""
+    network: RefusalNetwork, rows: Sequence[Example], prompts: Sequence[str], *, tokenizer: Tokenizer
+) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
+    """Return the gate's probabilities of the measuring rows, by true side and rising, and which prompt each answers.
+
+    Args:
+        network: What is measured.
+        rows: The measuring rows.
+        prompts: What tells their prompts apart, (rows,).
+        tokenizer: Of the encoder.
+    """
     log_odds = held_out_logits(network, rows, tokenizer=tokenizer)[0]
-    found: dict[str, list[float]] = {"refusal": [], "compliance": []}
-    for row, probability in zip(rows, expit(log_odds), strict=True):
+    places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
+    found: dict[str, list[tuple[float, int]]] = {"refusal": [], "compliance": []}
+    for row, prompt, probability in zip(rows, prompts, expit(log_odds), strict=True):
         side = "refusal" if row.is_refusal else "compliance"
-        found[side].append(_rounded_down(probability, _GATE_DIGITS))
-    return {side: sorted(values) for side, values in found.items()}
+        found[side].append((_rounded_down(probability, _GATE_DIGITS), places[prompt]))
+    ordered = {side: sorted(values) for side, values in found.items()}
+    return (
+        {side: [probability for probability, _ in values] for side, values in ordered.items()},
+        {side: [place for _, place in values] for side, values in ordered.items()},
+    )
 
 
 def held_out_kinds(network: RefusalNetwork, rows: Sequence[Example], *, tokenizer: Tokenizer) -> list[float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from demur.data.rendering import Renderer
 from demur.model.targets import Example, Opinion, balanced, examples, teaching
 from demur.studies.mixture import Mixture, harder, mix
-from demur.studies.partition import Partition, partition
+from demur.studies.partition import Partition, partition, prompt_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -86,6 +86,11 @@ class Lesson:
     def teaching(self) -> list[Labelled]:
         """Return the training rows that have a label, or on which there is an opinion."""
         return [row for row, _ in teaching(self.parts.training, self.opinions)]
+
+    @property
+    def measuring_prompts(self) -> list[str]:
+        """Return what tells the prompts of the examples that measure apart, in their order."""
+        return [prompt_key(row.conversation) for row in self.parts.measuring if row.is_refusal is not None]
 
     def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
         """Return the texts of those tuning rows that become examples, rendered into a smaller window."""
