@@ -55,3 +55,16 @@ def test_a_conversation_is_frozen() -> None:
     """Nobody writes into the caller's data."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Conversation.of("q", "a").row_id = 3  # type: ignore[misc]  # that it is refused is the fact
+
+
+@pytest.mark.parametrize("content", [None, 3, ["a"]])
+def test_a_turn_is_a_text(content: object) -> None:
+    """Clients hold None where a model answers by a refusal of its own or a tool call."""
+    with pytest.raises(TypeError, match=r"turn of the assistant is .*; give a text"):
+        Turn("assistant", content)  # type: ignore[arg-type]
+
+
+def test_a_turn_has_a_role_that_is_known() -> None:
+    """Readers translate the names that data give."""
+    with pytest.raises(ValueError, match="role is 'bot'; use one of system, user"):
+        Turn("bot", "Hi.")  # type: ignore[arg-type]

@@ -13,10 +13,26 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Keep one message: who spoke, and what."""
+    """Keep one message: who spoke, and what.
+
+    Raises:
+        ValueError: Nobody is called so.
+        TypeError: What was said is no text.
+    """
 
     role: Role
     content: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no reader gives: clients hold None where a reply is a refusal or a tool call."""
+        if self.role not in ROLES:
+            message = f"a turn's role is {self.role!r}; use one of {', '.join(ROLES)}"
+            raise ValueError(message)
+        if not isinstance(self.content, str):
+            message = (
+                f"the content of the turn of the {self.role} is {self.content!r}; give a text, '' where it is empty"
+            )
+            raise TypeError(message)
 
 
 @dataclass(frozen=True, slots=True)

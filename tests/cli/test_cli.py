@@ -246,6 +246,30 @@ def test_classify_answers_for_one_conversation(demur: Demur, tiny_weights: Path)
     assert sum(found["category_probabilities"].values()) == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.parametrize("given", ["\ufeff{}", '"{}"', " {}\n"])
+def test_classify_takes_off_what_is_around_a_reply(
+    given: str, demur: Demur, tiny_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark that some shells begin a pipe with, and the quotation marks of a JSON string."""
+    reply = "Sorry, I am unable to draw."
+    words = ("classify", "--json", "--weights", tiny_weights)
+    expected = demur(*words, reply)
+    stream = io.TextIOWrapper(io.BytesIO(given.format(reply).encode()))
+    monkeypatch.setattr("sys.stdin", stream)
+    assert demur(*words) == expected
+
+
+def test_a_warning_is_said_once(tmp_path: Path) -> None:
+    """Though a short source is read to count its rows, and again to judge them."""
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "Q", "response": "No."}\n', encoding="utf-8")
+    (tmp_path / "more.jsonl.bz2").touch()
+    run = subprocess.run(
+        [sys.executable, "-m", "demur", "audit", str(tmp_path), "--out", str(tmp_path / "out")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stderr.count("is left out") == 1
+
+
 @pytest.fixture
 def older_weights(tiny_weights: Path, tmp_path: Path) -> Path:
     """Return weights of before there were sets of kinds."""

@@ -182,6 +182,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_paid_for(llm_server: LlmServer,
         _, errors = process.communicate(timeout=60)
     door.take_away()
     assert process.returncode == 130, errors
+    assert "goes on with them with --resume" in errors
     assert n_stored(tmp_path, "answers") == llm_server.n_paid == n_before + CONCURRENCY < 300
     assert json.loads((tmp_path / "out" / "spending.json").read_text())["answers"] == llm_server.n_paid
     code, printed, errors = demur(*words, "--resume")

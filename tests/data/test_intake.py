@@ -114,3 +114,10 @@ ROWS: list[dict[Any, Any]] = [{"messages": CHAT, "system": None}, {"messages": C
 def test_rows_are_read_however_tables_hold_them(given: Any) -> None:
     """A frame is an iterable of its columns' names; Parquet gives arrays, and `csv` puts surplus cells under None."""
     assert [one.turns for one in as_conversations(given)] == [PAIR, (Turn("system", "Be terse."), *PAIR)]
+
+
+def test_a_frame_with_two_columns_of_a_name_is_refused() -> None:
+    """One of them would be lost."""
+    frame: Any = pd.DataFrame([["Q", "No.", "Yes."]], columns=["prompt", "response", "response"])
+    with pytest.raises(LayoutError, match="names 'response' twice"):
+        list(as_conversations(frame))

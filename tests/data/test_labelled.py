@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -223,3 +224,12 @@ def test_a_missing_file_of_texts_is_named(tmp_path: Path) -> None:
     """It is an error before anything is read."""
     with pytest.raises(SourceError, match="texts"):
         read_texts([tmp_path / "texts.jsonl"])
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.jsonl"])
+def test_labels_that_are_packed_are_named(name: str, tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """They are read as they are, so another name would not help."""
+    (tmp_path / name).write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(SourceError, match="packed as gzip; unpack it") as raised:
+        read_labelled(tmp_path / name, taxonomy)
+    assert ("end a source's name" in str(raised.value)) == (name == "rows.jsonl")

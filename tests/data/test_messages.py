@@ -243,3 +243,20 @@ class TestMessages:
         layout = detect({"prompt": "a", "response": "b"})
         with pytest.raises(RowError, match=r"no column 'response'; the row has prompt, text"):
             turns_of({"prompt": "a", "text": "b"}, layout)
+
+
+@pytest.mark.parametrize("row", [{"messages": [USER, ASSISTANT]}, {"prompt": "Hi?", "response": "No."}])
+def test_a_system_prompt_may_come_in_parts(row: Fields) -> None:
+    """As some providers take it, in the first row or a later one; a layout that was found by a text reads it, too."""
+    parts: Fields = {**row, "system": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]}
+    by_text = detect({**row, "system": "Be brief."})
+    for layout in (None, by_text):
+        assert turns_of(parts, layout)[0] == Turn("system", "Be brief.\nBe kind.")
+    assert len(turns_of({**row, "system": []}, by_text)) == 2
+
+
+@pytest.mark.parametrize("content", ["12 °C", [{"type": "text", "text": "12 °C"}]])
+def test_what_a_tool_gave_back_is_read(content: object) -> None:
+    """Be it a text or parts."""
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": content}]}
+    assert turns_of({"messages": [result, ASSISTANT]})[0].content == "12 °C"

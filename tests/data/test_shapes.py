@@ -599,3 +599,14 @@ class TestParseText:
         """There is nothing to judge."""
         with pytest.raises(RowError, match=r"^text: no assistant turn"):
             parse_text("<|user|>Hi?")
+
+
+@pytest.mark.parametrize(
+    ("judged", "rival"), [("response", "output"), ("response", "completion"), ("completion", "output")]
+)
+def test_of_two_usual_columns_of_replies_the_other_is_named(judged: str, rival: str) -> None:
+    """One of them is mostly a reference; nothing says which."""
+    fields = {"prompt": "How?", rival: "Like this, in three steps.", judged: "I'm sorry, but I can't help with that."}
+    doubt = detect(fields).doubt(fields)
+    assert doubt is not None
+    assert f"'{judged}' is judged, and '{rival}' beside it may be the reply" in doubt

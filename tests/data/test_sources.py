@@ -296,15 +296,16 @@ class TestPlaces:
     def test_what_is_left_out_of_a_folder_is_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, spec: str
     ) -> None:
-        """A file that is packed in a way that is not read; a picture or a text was never data."""
+        """A file that is packed in a way that is not read, or of a folder that is; a picture was never data."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a.jsonl").write_bytes(jsonl(ROWS))
-        for name in ("b.jsonl.bz2", "c.csv.XZ", "d.md", "e.tar.xz"):
+        for name in ("b.jsonl.bz2", "c.csv.XZ", "d.md", "e.tar.xz", "f.arrow"):
             (tmp_path / name).write_bytes(b"x")
         assert fields_of(spec) == ROWS
         assert sorted(record.getMessage().partition(":")[0] for record in caplog.records) == [
             "b.jsonl.bz2 is left out",
             "c.csv.XZ is left out",
+            "f.arrow is left out",
         ]
 
     def test_a_folder_that_is_a_link_is_left_out_with_a_warning(

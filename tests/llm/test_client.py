@@ -251,7 +251,8 @@ def test_an_attempt_that_takes_too_long_is_no_answer_and_may_be_billed(llm_serve
     for spent in (client.spending, opened(run="a").spending):
         assert (spent.answers, spent.unusable, spent.uncounted, spent.failures) == (1, 1, 1, 0)
         assert (spent.cost, spent.uncounted_cost) == (0, 50)
-    with pytest.raises(BudgetError):
+        assert spent.to_json()["uncounted_cost_usd"] == 50
+    with pytest.raises(BudgetError, match=r"0\.0000 USD, and up to 50\.0000 USD for 1 without a count of tokens"):
         list(client.ask([request(1)], usable))
 
 

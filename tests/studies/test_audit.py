@@ -665,6 +665,59 @@ def test_overwriting_replaces_an_audit_that_was_stopped(rows: Path, tmp_path: Pa
     assert not (tmp_path / "out" / "shards").exists()
 
 
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("error", [RuntimeError(), KeyboardInterrupt()])
+def test_a_finished_audit_stays_until_what_replaces_it_has_begun(
+    error: BaseException, rows: Path, tmp_path: Path
+) -> None:
+    """What fails at the first row replaces nothing; what has a finished chunk does."""
+    out = tmp_path / "out"
+    audit(str(rows), labeler=Scripted(), out=out)
+    before = {name: (out / name).read_bytes() for name in RESULTS}
+    with pytest.raises(type(error)) as raised:
+        audit(["Yes.", "No."], labeler=Scripted(0, error), out=out, overwrite=True)
+    assert getattr(raised.value, "__notes__", []) == [f"The audit that was in {out} is there as it was."]
+    assert {name: (out / name).read_bytes() for name in RESULTS} == before
+    assert open_audit(out).rows == 10
+    assert not (out / ".before").exists()
+    with pytest.raises(type(error)):
+        audit(str(rows), labeler=Scripted(5, error, engine="brush"), out=out, overwrite=True)
+    with pytest.raises(OutputError, match="not finished"):
+        open_audit(out)
+    assert not (out / ".before").exists()
+    assert audit(str(rows), labeler=Scripted(engine="brush"), out=out, resume=True).rows == 10
+
+
+@pytest.mark.parametrize("n_moved", range(len(RESULTS) + 1))
+def test_an_audit_that_was_half_set_aside_is_put_back(n_moved: int, rows: Path, tmp_path: Path) -> None:
+    """By the next call, wherever the process was killed: nothing is lost between the two places."""
+    out = tmp_path / "out"
+    audit(str(rows), labeler=Scripted(), out=out)
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    (out / ".before").mkdir()
+    for name in ("composition.json", "tally.json", "verdicts.parquet", "manifest.json")[: n_moved + 1]:
+        (out / name).rename(out / ".before" / name)
+    with pytest.raises(OutputError, match="already holds"):
+        audit(str(rows), labeler=Scripted(), out=out)
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+
+
+def test_names_of_files_are_not_judged(rows: Path) -> None:
+    """A list holds conversations; one that names files is a mistake, which would be counted as answers."""
+    with pytest.raises(TypeError, match=r"memory:1: '.*' is the name of a file"):
+        audit([str(rows)], labeler=Scripted())
+    assert audit(["No such file.jsonl"], labeler=Scripted()).rows == 1
+
+
+def test_a_side_that_is_null_is_counted_on_its_side(tmp_path: Path) -> None:
+    """As an empty one is."""
+    pairs = [{"prompt": "Q", "chosen": "No.", "rejected": said} for said in ("Yes.", None, "")]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    sides = audit(str(path), labeler=Scripted()).tally.sides
+    assert {name: (side.rows, side.scored) for name, side in sides.items()} == {"chosen": (3, 3), "rejected": (3, 1)}
+
+
 @pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}], ids=["plain", "overwrite", "resume"])
 def test_a_source_where_results_would_be_written_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     """An audit must not eat what it reads: the verdicts of another audit, or a folder that holds one."""

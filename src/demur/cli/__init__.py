@@ -65,9 +65,25 @@ def _options(
     del version  # the callback has printed it
 
 
+class _Once(logging.Filter):
+    """Let each warning through once: a source that is read twice, to count its rows first, would give its own twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._told
+        self._told.add(text)
+        return is_new
+
+
 def main() -> None:
     """Run the command line; a failure on purpose ends in one clear line and exit code 1, Ctrl-C in 130."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+    shown = logging.StreamHandler(sys.stderr)
+    shown.addFilter(_Once())
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[shown])
     try:
         app()
     except DemurError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import json
@@ -88,7 +89,7 @@ def _text(given: str) -> str:
     # What a shell passes on that is not UTF-8 comes as surrogates.
     content = sys.stdin.buffer.read() if given == "-" else given.encode("utf-8", "surrogateescape")
     try:
-        text = content.decode()
+        text = content.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         where = "standard input" if given == "-" else "the text given"
         message = f"{where}: not UTF-8 (byte 0x{content[error.start]:02x} at {error.start}); give text in UTF-8"
@@ -118,6 +119,8 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
             message = f"{n_rows} rows; classify judges one: give it alone, or use `demur audit`"
             raise LayoutError(message) from None
         return parse_text(text.strip())
+    if isinstance(fields, str):
+        return parse_text(fields.strip())
     if isinstance(fields, list):
         fields = {"messages": fields}
     if not isinstance(fields, dict):

@@ -145,7 +145,7 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
     with AuditFolder(out).held("spending-"):
         if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
             judge.client.begin()
-        n_before = _n_answered(judge.spending)
+        n_before, found = _n_answered(judge.spending), None
         try:
             with audit_bar(console, SpentColumn(judge.client)) as progress:
                 found = run(
@@ -153,8 +153,9 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
                     **options,
                 )  # fmt: skip
         finally:
-            # A run that is refused, or that finds all done, leaves the books of the audit that is there.
-            if _n_answered(judge.spending) > n_before or not AuditFolder(out).spending.exists():
+            # A run that is refused, fails to replace an audit, or finds all done leaves the books of what is there.
+            folder, is_left_alone = AuditFolder(out), found is None and AuditFolder(out).is_finished
+            if not is_left_alone and (_n_answered(judge.spending) > n_before or not folder.spending.exists()):
                 _write_spending(judge.client, out)
     print_summary(found, out)
     print(spending_line(judge.spending))

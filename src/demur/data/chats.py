@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from demur.data.messages import (
     Message,
     as_message_list,
+    content_of,
     is_message,
     is_python_messages,
     read_messages,
@@ -105,6 +106,12 @@ def is_said_in(conversation: object, text: object) -> bool:
 def is_textual(value: object) -> bool:
     """Tell whether the value can stand for what somebody said; null can, for in another row it will be text."""
     return value is None or isinstance(value, str | int | float) or is_chat(value) or is_sharegpt(value)
+
+
+def is_system(value: object) -> bool:
+    """Tell whether the value can stand for a system prompt: a text, or parts of content, as some providers take it."""
+    parts = value if isinstance(value, list) else [value]
+    return is_textual(value) or all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in parts)
 
 
 def is_nothing(value: object) -> bool:
@@ -234,7 +241,7 @@ def _side(values: Values) -> str | None:
 
 def _under_system(values: Values, messages: tuple[Message, ...], where: str) -> tuple[Message, ...]:
     """Put the system prompt of its own column before messages that have none."""
-    system = text_of(values.get("system"), where, "system")
+    system, _ = content_of(values.get("system"), where, "system")
     if not system or any(message.role == "system" for message in messages):
         return messages
     return (Message("system", system), *messages)

@@ -168,7 +168,7 @@ def _that_ask(filled: Mapping[str, object]) -> dict[str, object]:
 
 
 _SIDE = {"side": Column(("side",), chats.is_side)}
-_SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_textual)}
+_SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_system)}
 _HISTORY = {"history": Column(("history",), chats.is_history)}
 _PROMPT = Column(_PROMPTS, chats.is_textual)
 _SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
@@ -265,8 +265,8 @@ def judged_column(columns: Mapping[str, str]) -> str | None:
 def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[str, ...]:
     """Return further columns of a row that may be the reply, in place of the one that is taken for it.
 
-    Beside an `answer`, mostly the reference, that is any other text of several words; beside nothing, or a whole
-    conversation, one of a reply's usual names; else one named as a model's.
+    Beside an `answer`, mostly the reference, that is any other text of several words; else one of a reply's usual
+    names, of which any will do beside nothing.
 
     Args:
         columns: The column of each part.
@@ -277,7 +277,7 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
         return ()
     is_whole = reply_column(columns) is None
     is_reference = not is_whole and folded(judged) == REFERENCE
-    usual = _RESPONSES if is_whole else _BARE_RESPONSES if chats.is_nothing(fields[judged]) else _OF_MODELS
+    usual = _BARE_RESPONSES if not is_whole and chats.is_nothing(fields[judged]) else _RESPONSES
     further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
     return tuple(
         name

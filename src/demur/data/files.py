@@ -203,6 +203,8 @@ def _data_files(paths: Iterable[Path]) -> list[Path]:
                 found.append(path)
         elif path.suffix.lower() in _OTHER_PACKINGS and _endings(path.with_suffix(""))[0] in _READERS:
             _LOG.warning("%s is left out: packed as %s; unpack it, or pack it as .gz or .zst", path, path.suffix)
+        elif path.suffix.lower() == ".arrow":
+            _LOG.warning("%s is left out: what save_to_disk wrote is read as hf://%s", path, path.parent.resolve())
     return found
 
 

@@ -88,7 +88,10 @@ def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
             raise SourceError(message)
         packing = packed_as(line) if number == 1 else None
         if packing is not None:
-            message = f"{opened.file}: packed as {packing}; unpack it, or end a source's name as what it is, as in .gz"
+            # Label files and standard input are read as they come, whatever their names.
+            is_named_so = opened.file.endswith((".gz", ".zst")) or "." not in opened.file
+            how = "unpack it first" if is_named_so else "unpack it, or end a source's name as what it is, as in .gz"
+            message = f"{opened.file}: packed as {packing}; {how}"
             raise SourceError(message)
         yield number, line.removeprefix(_BOM) if number == 1 else line
 

@@ -31,7 +31,14 @@ def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """Return the rows of a frame; a missing cell is None, as files have it."""
+    """Return the rows of a frame; a missing cell is None, as files have it.
+
+    Raises:
+        LayoutError: Two of its columns have one name.
+    """
+    if repeated := frame.columns[frame.columns.duplicated()].tolist():
+        message = f"the frame names {repeated[0]!r} twice; give each column a name of its own, or drop one"
+        raise LayoutError(message)
     whole = frame.astype(object).where(frame.notna(), None)
     return [plain_fields(row) for row in whole.to_dict(orient="records")]
 
@@ -47,7 +54,7 @@ def as_conversations(items: Iterable[Conversation | str]) -> Iterator[Conversati
         TypeError: A single conversation, string or dict is given in place of several, which is said at the call; or an
             item is of another type.
         RowError: A string or dict has no reply to judge.
-        LayoutError: A dict fits no layout.
+        LayoutError: A dict fits no layout, or two columns of a frame have one name.
     """
     if is_frame(items):
         return _conversations(iter(records(items)))

@@ -22,6 +22,7 @@ __all__ = [
     "CONTENT_KEYS",
     "Message",
     "as_message_list",
+    "content_of",
     "has_message_keys",
     "is_message",
     "is_python_messages",
@@ -164,7 +165,7 @@ def _message(item: object, where: str) -> Message:
             f"a message has {', '.join(map(str, item))}, and no content; give {{role, content}} or {{from, value}}"
         )
         raise RowError(message, where=where)
-    content, thoughts = _content(_first(item, CONTENT_KEYS), where)
+    content, thoughts = content_of(_first(item, CONTENT_KEYS), where, "content")
     calls = _calls(item, where)
     # Some providers put a refusal beside an empty content.
     said = [part for part in (content, item.get("refusal"), *calls) if isinstance(part, str) and part]
@@ -180,12 +181,16 @@ def _first(item: Mapping[str, object], keys: Sequence[str]) -> object:
     return next((item[key] for key in keys if item.get(key) is not None), None)
 
 
-def _content(value: object, where: str) -> tuple[str | None, list[str]]:
-    """Return the text of a content and the thinking among its parts."""
+def content_of(value: object, where: str, column: str) -> tuple[str | None, list[str]]:
+    """Return the text of a content, be it one text or parts, and the thinking among its parts.
+
+    Raises:
+        RowError: It is neither a text nor made of parts that can be read.
+    """
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list):
-        return text_of(value, where, "content"), []
+        return text_of(value, where, column), []
     said: list[str] = []
     thoughts: list[str] = []
     for part in value:
@@ -211,6 +216,9 @@ def _part_text(part: object, where: str) -> str | None:
         message = f"a part of content has {', '.join(map(str, part))}, and neither type nor text; give {{type, text}}"
         raise RowError(message, where=where)
     text = _first(part, _TEXT_KEYS)
+    if isinstance(text, list):
+        # What a tool gave back has parts of its own.
+        text, _ = content_of(text, where, kind)
     if kind in _TEXT_KINDS:
         return text_of(text, where, "the text of a part")
     return text if isinstance(text, str) else f"[{kind.removeprefix('input_').removesuffix('_url')}]"

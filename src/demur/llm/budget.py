@@ -103,4 +103,5 @@ class Spending:
             "uncounted": self.uncounted,
             **tokens,
             "cost_usd": self.cost if self.is_cost_known else None,
+            "uncounted_cost_usd": None if math.isnan(self.uncounted_cost) else self.uncounted_cost,
         }

@@ -242,6 +242,8 @@ class Ledger:
             *([] if budget.max_cost is None else [f"{budget.max_cost:g} USD"]),
         ]
         cost = f"{spent.cost:.4f} USD" if spent.is_cost_known else "an unknown sum"
+        if spent.uncounted_cost > 0:
+            cost += f", and up to {spent.uncounted_cost:.4f} USD for {spent.uncounted:,} without a count of tokens"
         message = (
             f"the budget of {' and '.join(limits)} has no room for another answer: {spent.answers:,} answers were paid "
             f"for, {cost}. They are kept; go on with a larger budget"

@@ -46,6 +46,7 @@ _CANNOT_GO_ON = (
 _NOTHING_FINISHED = (
     "What is finished is kept in chunks of {chunk:,} replies, and none is full yet; the same call begins anew."
 )
+_PAID_FOR = "The answers that were paid for are kept; the same call goes on with them with --resume (resume=True)."
 
 
 def audit(  # noqa: PLR0913  # each is one option of the command line
@@ -124,24 +125,24 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             # A kind that is named like a column is better met before the first reply is judged.
             schema(taxonomy.keys)
             manifest = _manifest(opened, labeler, taxonomy, counted, options, is_once=is_once)
-            folder.begin(manifest, resume=resume, overwrite=overwrite, sources=opened.files)
-            if folder.is_finished:
-                # A run that was killed after its last result has left its shards.
-                folder.shards(taxonomy).remove()
-            else:
-                run = Run(
-                    opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted, is_once=is_once,
-                    strict=strict, progress=progress,
-                )  # fmt: skip
-                if cluster is None:
-                    run.complete()
+            with folder.begun(manifest, resume=resume, overwrite=overwrite, sources=opened.files):
+                if folder.is_finished:
+                    # A run that was killed after its last result has left its shards.
+                    folder.shards(taxonomy).remove()
                 else:
-                    judge_on(cluster, run, source, options, on_layout)
+                    run = Run(
+                        opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted,
+                        is_once=is_once, strict=strict, progress=progress,
+                    )  # fmt: skip
+                    if cluster is None:
+                        run.complete()
+                    else:
+                        judge_on(cluster, run, source, options, on_layout)
             found = open_audit(folder.path, taxonomy)
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)
-        elif advice := _advice(error, folder, taxonomy, chunk_size(labeler)):
+        elif advice := _advice(error, folder, taxonomy, chunk_size(labeler), is_paid=hasattr(labeler, "spending")):
             error.add_note(advice)
         raise
     if out is None:
@@ -149,13 +150,14 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     return found
 
 
-def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy, chunk: int) -> str | None:
+def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy, chunk: int, *, is_paid: bool) -> str | None:
     """Say what is left of an audit that ended early, and how to go on; None where the error says it itself."""
     if isinstance(error, OutputError):
         return None
     if not folder.shards(taxonomy).numbers():
-        is_early = isinstance(error, KeyboardInterrupt) and not folder.is_finished
-        return _NOTHING_FINISHED.format(chunk=chunk) if is_early else None
+        if not isinstance(error, KeyboardInterrupt) or folder.is_finished:
+            return None
+        return _PAID_FOR if is_paid else _NOTHING_FINISHED.format(chunk=chunk)
     source = read_object(folder.manifest)["source"] if folder.manifest.is_file() else {}
     if source.get("fingerprint", "") is None:
         return _CANNOT_GO_ON.format(name=repr(source["name"]))

@@ -11,7 +11,7 @@ from demur.stats.composition import UNNAMED
 from demur.stats.conformal import CategorySets
 from demur.stats.numbers import count, percent, percent_range, with_noun
 from demur.stats.prevalence import OperatingPoint, corrected_share
-from demur.studies.folder import AUDIT_KEYS, AuditFolder
+from demur.studies.folder import AuditFolder
 from demur.studies.shards import read_tally
 from demur.studies.writing import read_object
 from demur.taxonomy import Taxonomy
@@ -32,6 +32,8 @@ __all__ = ["Audit", "open_audit"]
 
 # Reasons that are named where nothing could be scored.
 _N_REASONS = 3
+# What an `Audit` reads of a manifest.
+_NEEDED = frozenset({"category_sets", "model", "options", "policy", "source"})
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
@@ -231,7 +233,7 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
     place = AuditFolder(Path(folder))
     known = Taxonomy.load() if taxonomy is None else taxonomy
     manifest = read_object(place.manifest)
-    if missing := AUDIT_KEYS - manifest.keys():
+    if missing := _NEEDED - manifest.keys():
         raise _damaged(place.manifest, f"no {', '.join(sorted(missing))}")
     if not place.is_finished:
         message = f"{str(folder)!r} holds an audit that is not finished; go on with it with --resume (resume=True)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
     from demur.taxonomy import Taxonomy
 
-__all__ = ["AUDIT_KEYS", "AuditFolder"]
+__all__ = ["AuditFolder"]
 
-AUDIT_KEYS = frozenset({"category_sets", "model", "options", "policy", "source"})
-"""Keys of an audit's manifest: other tools write a manifest.json, too."""
+# Other tools write a manifest.json too; one with all of these is an audit's.
+_MANIFEST_KEYS = {"source", "model", "options"}
 
 _ANOTHER = "give another folder with --out (out=…)"
 
@@ -110,10 +111,13 @@ class AuditFolder:
                 for folder in missing:
                     folder.rmdir()
 
-    def begin(
+    @contextmanager
+    def begun(
         self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool, sources: Iterable[Path] = ()
-    ) -> None:
+    ) -> Iterator[None]:
         """Make the folder ready for the audit that the manifest describes.
+
+        A finished audit that it replaces is there as it was where the new one fails before its first chunk is done.
 
         Args:
             manifest: What is audited and how.
@@ -127,13 +131,47 @@ class AuditFolder:
                 is a source of this one.
         """
         self._keep_apart(sources)
+        try:
+            self._begin(manifest, resume=resume, overwrite=overwrite)
+            yield
+        except BaseException as error:
+            if self._settle():
+                error.add_note(f"The audit that was in {self.path} is there as it was.")
+            raise
+        self._settle()
+
+    def _begin(self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
         self._make()
+        self._settle()
         if resume and self.manifest.is_file() and not self._holds_only_a_beginning():
             self._compare(manifest)
             return
         self.require_room(resume=resume, overwrite=overwrite)
-        self._clear()
+        if self.is_finished:
+            self._set_aside()
+        else:
+            self._clear()
         write_json(self.manifest, manifest)
+
+    def _settle(self) -> bool:
+        """Put back the finished audit that is being replaced where the new one has no chunk yet; else let it go.
+
+        Returns:
+            Whether it was put back.
+
+        Raises:
+            OutputError: It cannot be moved.
+        """
+        if not self._before.is_dir():
+            return False
+        is_back = not self.is_finished and not self._has_chunks()
+        if is_back:
+            # The manifest goes last, and comes back first: without it, what lies here is the old audit's, too.
+            if (self._before / self.manifest.name).exists():
+                self._clear()
+            self._move(self._before, self.path, reversed(self._files()))
+        shutil.rmtree(self._before, ignore_errors=True)
+        return is_back
 
     def require_room(self, *, resume: bool, overwrite: bool) -> None:
         """Refuse a folder that holds results, where neither flag says what to do with them.
@@ -161,6 +199,10 @@ class AuditFolder:
             raise OutputError(message) from error
 
     @property
+    def _before(self) -> Path:
+        return self.path / ".before"
+
+    @property
     def _shards(self) -> Path:
         return self.path / "shards"
 
@@ -177,14 +219,16 @@ class AuditFolder:
 
     def _holds_only_a_beginning(self) -> bool:
         """Tell whether all there is is the manifest of an audit that failed before any chunk was done."""
-        finished = self._shards.glob("part-*.json")
-        if any(map(is_part, finished)) or any(path.is_file() for path in self._files() if path != self.manifest):
+        if self._has_chunks() or any(path.is_file() for path in self._files() if path != self.manifest):
             return False
         return self._is_of_an_audit()
 
+    def _has_chunks(self) -> bool:
+        return any(map(is_part, self._shards.glob("part-*.json")))
+
     def _is_of_an_audit(self) -> bool:
         try:
-            return read_object(self.manifest).keys() >= AUDIT_KEYS
+            return read_object(self.manifest).keys() >= _MANIFEST_KEYS
         except OutputError:
             return False
 
@@ -223,14 +267,34 @@ class AuditFolder:
         inside = sorted(self._shards.iterdir()) if self._shards.is_dir() else []
         return found + [f"shards/{path.name}" for path in inside if not is_part(path)]
 
-    def _clear(self) -> None:
+    def _require_own(self) -> None:
+        """Refuse to replace what no audit wrote."""
+        if foreign := self._foreign():
+            message = (
+                f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite "
+                f"(overwrite=True) does not replace; move it away, or {_ANOTHER}"
+            )
+            raise OutputError(message)
+
+    def _set_aside(self) -> None:
+        """Keep a finished audit until the one that replaces it has come as far as a first chunk."""
+        self._require_own()
+        self._move(self.path, self._before, self._files())
+
+    @staticmethod
+    def _move(origin: Path, to: Path, files: Iterable[Path]) -> None:
         try:
-            if foreign := self._foreign():
-                message = (
-                    f"{str(self.path)!r} holds {', '.join(foreign)}, which no audit wrote and --overwrite "
-                    f"(overwrite=True) does not replace; move it away, or {_ANOTHER}"
-                )
-                raise OutputError(message)
+            to.mkdir(exist_ok=True)
+            for path in files:
+                if (origin / path.name).exists():
+                    (origin / path.name).replace(to / path.name)
+        except OSError as error:
+            message = f"{error.filename}: cannot be moved ({error.strerror}); {_ANOTHER}"
+            raise OutputError(message) from error
+
+    def _clear(self) -> None:
+        self._require_own()
+        try:
             for path in self._files():
                 if path == self._shards:
                     remove_parts(path)

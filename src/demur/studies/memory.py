@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
+from demur.data.files import is_supported
 from demur.data.intake import as_conversations, is_frame, plain, plain_fields, records
 from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
@@ -23,6 +25,8 @@ __all__ = ["MEMORY", "RowReader", "rows_of"]
 MEMORY = "conversations in memory"
 """What reports and messages call data that has no name."""
 
+# No file system takes longer ones, and asking costs time.
+_LONGEST_NAME = 4_096
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
 
 
@@ -43,6 +47,16 @@ def rows_of(data: object) -> Iterable[object]:
         )
         raise TypeError(message)
     return data
+
+
+def _require_no_file(position: int, text: str) -> None:
+    """Refuse names of files, which would be judged as replies."""
+    if len(text) < _LONGEST_NAME and is_supported(Path(text)) and Path(text).is_file():
+        message = (
+            f"{MEMORY}:{position + 1}: {text!r} is the name of a file; give one name, a folder or a pattern such as "
+            "'data/*.jsonl' in place of a list"
+        )
+        raise TypeError(message)
 
 
 @dataclass(slots=True)
@@ -86,6 +100,7 @@ class RowReader:
             if isinstance(given, Mapping):
                 return self._row_replies(_row(position, given))
             if isinstance(given, str):
+                _require_no_file(position, given)
                 return self._text_conversations(position, given)
             if plain(given) is None:
                 return named("reply").replies(_row(position, {"response": None}), turns=self.turns)

@@ -153,7 +153,7 @@ class Tally:
         for item, verdict, _ in judged:
             # What could not be read is unscored, and answers nothing.
             answered.append((verdict, opening_request(item) if isinstance(item, Conversation) else ""))
-            if isinstance(item, Conversation) and item.side is not None:
+            if item.side is not None:
                 by_side.setdefault(item.side, []).append(answered[-1])
         return cls(
             _composition(answered, taxonomy),
