@@ -165,6 +165,7 @@ def test_a_damaged_manifest_is_said_to_be_so(copy: Path, taxonomy: Taxonomy, con
         ({"thresholds": {"refusal": 1.5}}, "threshold refusal=1.5 is not a probability"),
         ({"thresholds": {"refused": 0.5}}, "'refused' is no threshold"),
         ({"held_out_kinds": [0.2, 1.5]}, "held_out_kinds.1: Input should be less than or equal to 1"),
+        ({"held_out_prompts": {"refusal": [0], "compliance": []}}, "give each row its prompt"),
     ],
 )
 def test_a_manifest_that_cannot_be_meant_is_refused(

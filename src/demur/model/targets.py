@@ -45,7 +45,7 @@ class Example:
 
     @property
     def is_refusal(self) -> bool:
-        """Tell which side it is on: one half parts the sides, and softened targets stay on theirs."""
+        """Tell on which side of one half the target lies; a softened one may lie across from its label."""
         return self.refusal > 0.5  # noqa: PLR2004  # as the docstring says
 
 

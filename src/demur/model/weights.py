@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from demur.errors import OutputError, WeightsError
 from demur.model.encoders import Encoder, sha256_of
@@ -96,6 +96,18 @@ class Manifest(BaseModel):
     first_look: FirstLook | None = None
     training: dict[str, Any]
     tensors_sha256: str = ""
+
+    @model_validator(mode="after")
+    def _have_prompts(self) -> Self:
+        """Refuse rows and prompts that do not go together."""
+        if self.held_out_prompts is not None:
+            n_rows, n_prompts = (
+                {side: len(each) for side, each in of.items()} for of in (self.held_out, self.held_out_prompts)
+            )
+            if n_rows != n_prompts:
+                message = f"held_out has rows {n_rows}, and held_out_prompts has {n_prompts}: give each row its prompt"
+                raise ValueError(message)
+        return self
 
     @field_validator("thresholds")
     @classmethod
