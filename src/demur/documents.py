@@ -29,12 +29,12 @@ __all__ = [
     "Text",
     "fingerprint",
     "listed",
-    "plain",
     "raise_problems",
     "read_document",
     "repeated",
     "shipped_folder",
     "validate",
+    "written_out",
 ]
 
 Record = TypeVar("Record")
@@ -159,7 +159,7 @@ def _unfilled(document: object, place: tuple[int | str, ...] = ()) -> Iterator[s
             yield from _unfilled(value, (*place, position))
 
 
-def plain(record: DataclassInstance) -> dict[str, Any]:
+def written_out(record: DataclassInstance) -> dict[str, Any]:
     """Return a record's whole content as JSON has it, defaults written out."""
     content: dict[str, Any] = json.loads(json.dumps(asdict(record)))
     return content
@@ -167,7 +167,7 @@ def plain(record: DataclassInstance) -> dict[str, Any]:
 
 def fingerprint(record: DataclassInstance) -> str:
     """Return the sha256, in hex, of a record's content, which comments and order of fields do not change."""
-    return hashlib.sha256(json.dumps(plain(record), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(written_out(record), sort_keys=True).encode()).hexdigest()
 
 
 def listed(names: Iterable[str]) -> str:

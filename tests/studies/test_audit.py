@@ -685,7 +685,10 @@ def test_a_finished_audit_stays_until_what_replaces_it_has_begun(
     with pytest.raises(OutputError, match="not finished"):
         open_audit(out)
     assert not (out / ".before").exists()
+    (out / ".before").mkdir()
+    (out / ".before" / "mine.txt").touch()
     assert audit(str(rows), labeler=Scripted(engine="brush"), out=out, resume=True).rows == 10
+    assert [path.name for path in (out / ".before").iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize("n_moved", range(len(RESULTS) + 1))
@@ -707,6 +710,12 @@ def test_names_of_files_are_not_judged(rows: Path) -> None:
     with pytest.raises(TypeError, match=r"memory:1: '.*' is the name of a file"):
         audit([str(rows)], labeler=Scripted())
     assert audit(["No such file.jsonl"], labeler=Scripted()).rows == 1
+
+
+@pytest.mark.parametrize("ending", ["package.json", "a\0b.json"])
+def test_a_reply_that_ends_like_a_file_is_judged(ending: str) -> None:
+    """Where no file could be called so, systems raise errors of their own."""
+    assert audit([f"No. Save it {'where the program looks ' * 20}as {ending}"], labeler=Scripted()).refusals == 1
 
 
 def test_a_side_that_is_null_is_counted_on_its_side(tmp_path: Path) -> None:

@@ -141,8 +141,9 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
 
     # Without a key, nothing is begun.
     judge.client.endpoint.key()
+    folder = AuditFolder(out)
     # What a run under way has been charged is no other's to forget.
-    with AuditFolder(out).held("spending-"):
+    with folder.held("spending-"):
         if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
             judge.client.begin()
         n_before, found = _n_answered(judge.spending), None
@@ -154,7 +155,7 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
                 )  # fmt: skip
         finally:
             # A run that is refused, fails to replace an audit, or finds all done leaves the books of what is there.
-            folder, is_left_alone = AuditFolder(out), found is None and AuditFolder(out).is_finished
+            is_left_alone = found is None and folder.is_finished
             if not is_left_alone and (_n_answered(judge.spending) > n_before or not folder.spending.exists()):
                 _write_spending(judge.client, out)
     print_summary(found, out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from demur.data.json_text import decode_json
 from demur.data.messages import is_message
-from demur.data.packing import packed_as
+from demur.data.packing import PACKINGS, packed_as
 from demur.data.rows import NOT_UTF8, BrokenRow, Record, Row
 from demur.data.shapes import detect
 from demur.errors import LayoutError, RowError, SourceError
@@ -89,7 +89,7 @@ def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
         packing = packed_as(line) if number == 1 else None
         if packing is not None:
             # Label files and standard input are read as they come, whatever their names.
-            is_named_so = opened.file.endswith((".gz", ".zst")) or "." not in opened.file
+            is_named_so = opened.file.lower().endswith(tuple(PACKINGS)) or "." not in opened.file
             how = "unpack it first" if is_named_so else "unpack it, or end a source's name as what it is, as in .gz"
             message = f"{opened.file}: packed as {packing}; {how}"
             raise SourceError(message)

@@ -100,13 +100,11 @@ class Manifest(BaseModel):
     @model_validator(mode="after")
     def _have_prompts(self) -> Self:
         """Refuse rows and prompts that do not go together."""
-        if self.held_out_prompts is not None:
-            n_rows, n_prompts = (
-                {side: len(each) for side, each in of.items()} for of in (self.held_out, self.held_out_prompts)
-            )
-            if n_rows != n_prompts:
-                message = f"held_out has rows {n_rows}, and held_out_prompts has {n_prompts}: give each row its prompt"
-                raise ValueError(message)
+        n_rows = {side: len(rows) for side, rows in self.held_out.items()}
+        n_prompts = {side: len(prompts) for side, prompts in (self.held_out_prompts or {}).items()}
+        if self.held_out_prompts is not None and n_rows != n_prompts:
+            message = f"held_out has rows {n_rows}, and held_out_prompts has {n_prompts}: give each row its prompt"
+            raise ValueError(message)
         return self
 
     @field_validator("thresholds")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -150,7 +149,7 @@ class AuditFolder:
         if self.is_finished:
             self._set_aside()
         else:
-            self._clear()
+            self.clear()
         write_json(self.manifest, manifest)
 
     def _settle(self) -> bool:
@@ -168,9 +167,13 @@ class AuditFolder:
         if is_back:
             # The manifest goes last, and comes back first: without it, what lies here is the old audit's, too.
             if (self._before / self.manifest.name).exists():
-                self._clear()
+                self.clear()
             self._move(self._before, self.path, reversed(self._files()))
-        shutil.rmtree(self._before, ignore_errors=True)
+        else:
+            AuditFolder(self._before).clear()
+        # Unless there is something in it that no audit wrote.
+        with suppress(OSError):
+            self._before.rmdir()
         return is_back
 
     def require_room(self, *, resume: bool, overwrite: bool) -> None:
@@ -292,7 +295,12 @@ class AuditFolder:
             message = f"{error.filename}: cannot be moved ({error.strerror}); {_ANOTHER}"
             raise OutputError(message) from error
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Remove the results of an audit.
+
+        Raises:
+            OutputError: Something is there that no audit wrote, or cannot be removed.
+        """
         self._require_own()
         try:
             for path in self._files():

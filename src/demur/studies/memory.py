@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ __all__ = ["MEMORY", "RowReader", "rows_of"]
 MEMORY = "conversations in memory"
 """What reports and messages call data that has no name."""
 
-# No file system takes longer ones, and asking costs time.
+# Longer texts are no names on any system: a reply is not taken apart for its ending.
 _LONGEST_NAME = 4_096
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
 
@@ -51,7 +52,8 @@ def rows_of(data: object) -> Iterable[object]:
 
 def _require_no_file(position: int, text: str) -> None:
     """Refuse names of files, which would be judged as replies."""
-    if len(text) < _LONGEST_NAME and is_supported(Path(text)) and Path(text).is_file():
+    # `Path.is_file` raises where a part of the name is longer than a file system takes, as in a reply.
+    if len(text) < _LONGEST_NAME and is_supported(Path(text)) and os.path.isfile(text):  # noqa: PTH113
         message = (
             f"{MEMORY}:{position + 1}: {text!r} is the name of a file; give one name, a folder or a pattern such as "
             "'data/*.jsonl' in place of a list"

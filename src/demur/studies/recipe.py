@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, fingerprint, listed, plain, raise_problems, read_document, validate
+from demur.documents import CLOSED, Key, Text, fingerprint, listed, raise_problems, read_document, validate, written_out
 from demur.errors import RecipeError
 from demur.model.settings import TrainingSettings
 
@@ -127,7 +127,7 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole content, defaults written out, ready for `json.dumps`."""
-        return plain(self)
+        return written_out(self)
 
     @property
     def texts(self) -> tuple[str, ...]:

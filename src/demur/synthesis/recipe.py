@@ -16,12 +16,12 @@ from demur.documents import (
     Text,
     fingerprint,
     listed,
-    plain,
     raise_problems,
     read_document,
     repeated,
     shipped_folder,
     validate,
+    written_out,
 )
 from demur.errors import RecipeError
 
@@ -176,7 +176,7 @@ class SynthesisRecipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole content, defaults written out, ready for `json.dumps`."""
-        return plain(self)
+        return written_out(self)
 
     @property
     def sha256(self) -> str:
