@@ -178,6 +178,10 @@ def test_a_run_that_is_interrupted_keeps_what_it_paid_for(llm_server: LlmServer,
         wait_for(lambda: len(door.waiting) == CONCURRENCY, seconds=60)
         n_before = llm_server.n_paid
         process.send_signal(signal.SIGINT)
+        # Let in before, one might have its answer, and another be sent, while the signal is on its way.
+        said = f"stopping; requests under way: {CONCURRENCY}, waited for 30 s at most"
+        assert process.stderr is not None
+        assert any(said in line for line in process.stderr)
         door.let_in()
         _, errors = process.communicate(timeout=60)
     door.take_away()

@@ -217,6 +217,8 @@ class _Session:
         """Let what is sent come back, for a while, and leave the rest."""
         self._stop()
         if self._tasks:
+            grace = f"{_GRACE_SECONDS:.0f} s at most, so that they are kept"
+            self._tell(f"stopping; requests under way: {len(self._tasks)}, waited for {grace}")
             await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
         for task in self._tasks.keys() & self._wire.in_air:
             key, prompt = self._tasks[task]
