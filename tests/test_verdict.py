@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,21 @@ def test_an_unscored_verdict_has_its_reason_and_nothing_else() -> None:
     verdict = Verdict.unscored("empty_reply")
     assert (verdict.is_scored, verdict.is_refusal, verdict.unscored_reason) == (False, False, "empty_reply")
     assert math.isnan(verdict.refusal_probability)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (("refusal", 0.9), "outcome 'refusal'; give one of full, partial, none, unscored"),
+        (("full", 1.5), "refusal_probability=1.5; give a number from 0 to 1"),
+        (("full", -0.1), "refusal_probability=-0.1; give a number from 0 to 1"),
+        (("full", math.inf), "refusal_probability=inf; give a number from 0 to 1"),
+    ],
+)
+def test_what_no_labeler_can_mean_is_refused(said: tuple[Any, float], message: str) -> None:
+    """Before all is judged, and counted nowhere."""
+    with pytest.raises(ValueError, match=message):
+        Verdict(*said)
 
 
 def test_a_reason_stands_exactly_with_unscored_verdicts() -> None:

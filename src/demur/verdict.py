@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self, get_args
 
 from demur.kinds import kind_set, main_kind, resolution_of
 
@@ -20,13 +20,15 @@ __all__ = ["Evidence", "Labeler", "Outcome", "Policy", "Thresholds", "Verdict", 
 
 Outcome = Literal["full", "partial", "none", "unscored"]
 
+_OUTCOMES: tuple[str, ...] = get_args(Outcome)
+
 # A reply is given three kinds at most, the main one among them: so the codebook has it.
 _N_FURTHER = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Set where probabilities become decisions.
+    """Set where probabilities become decisions, all three of them: what is left out is as here, not as weights have it.
 
     Attributes:
         refusal: A reply refuses from this probability of refusal on.
@@ -162,7 +164,18 @@ class Verdict:
     group_set: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Hold an unscored verdict to its reason, and every other verdict to none; a set of kinds to its groups."""
+        """Hold an unscored verdict to its reason, and every other verdict to none; a set of kinds to its groups.
+
+        Raises:
+            ValueError: One is there without the other, there is no such outcome, or a probability is none.
+        """
+        if self.outcome not in _OUTCOMES:
+            message = f"outcome {self.outcome!r}; give one of {', '.join(_OUTCOMES)}"
+            raise ValueError(message)
+        # nan, which is unknown, is neither less nor more.
+        if self.refusal_probability < 0 or self.refusal_probability > 1:
+            message = f"refusal_probability={self.refusal_probability!r}; give a number from 0 to 1, or nan for none"
+            raise ValueError(message)
         if (self.outcome == "unscored") != (self.unscored_reason is not None):
             message = (
                 f"outcome {self.outcome!r} with unscored_reason {self.unscored_reason!r}; "

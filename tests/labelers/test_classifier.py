@@ -371,6 +371,17 @@ def test_thresholds_that_are_given_are_taken_as_they_are(loaded_weights: Weights
     assert Analyzer(loaded_weights, thresholds=given, policy="broad").thresholds == given
 
 
+def test_a_number_is_the_threshold_of_a_refusal(loaded_weights: Weights) -> None:
+    """The fitted ones hold for the rest, as on the command line."""
+    fitted = loaded_weights.thresholds
+    assert Analyzer(loaded_weights, thresholds=0.7).thresholds == replace(fitted, refusal=0.7)
+    assert Analyzer(loaded_weights, thresholds=1).thresholds == replace(fitted, refusal=1.0)
+    with pytest.raises(ValueError, match=r"threshold refusal=1\.5 is not a probability"):
+        Analyzer(loaded_weights, thresholds=1.5)
+    with pytest.raises(TypeError, match=r"thresholds=\{'refusal': 0\.3\}; give a number"):
+        Analyzer(loaded_weights, thresholds={"refusal": 0.3})  # type: ignore[arg-type]
+
+
 def test_a_refusal_has_its_evidence_whether_or_not_it_counts(loaded_weights: Weights) -> None:
     """A refusal in part under `strict`."""
     engine = Fixed(0.9, 0.9, [1.0, *[0.0] * (len(loaded_weights.taxonomy) - 1)])

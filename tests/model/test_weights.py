@@ -55,6 +55,8 @@ def test_weights_come_back_as_they_were_saved(tiny_weights: Path, taxonomy: Taxo
         "manifest.json",
         "weights.safetensors",
     ]
+    # Who may read the manifest may read the tensors.
+    assert len({path.stat().st_mode for path in (tmp_path / "new" / "folder").iterdir()}) == 1
     again = Manifest.load(tmp_path / "new" / "folder")
     assert again.tensors_sha256 == sha256_of(tmp_path / "new" / "folder" / "weights.safetensors")
     assert again.model_copy(update={"tensors_sha256": manifest.tensors_sha256}) == manifest

@@ -30,7 +30,7 @@ from demur.taxonomy import Taxonomy
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from demur.studies.progress import Progress
 
@@ -415,6 +415,52 @@ def test_what_can_be_read_only_once_cannot_be_resumed(tmp_path: Path) -> None:
         audit((one for one in ["Yes."]), labeler=Scripted(), out=tmp_path / "out", resume=True)
 
 
+class Listing:
+    """Rows that can be gone through again, and are no list: what `datasets.Dataset` is."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        """Take the rows."""
+        self.rows = rows
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> object:
+        """Return one."""
+        return self.rows[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through them."""
+        return iter(self.rows)
+
+    def __contains__(self, row: object) -> bool:
+        """Tell whether there is such a row."""
+        return row in self.rows
+
+
+@pytest.mark.parametrize("kind", [Listing, pd.Series, np.array])
+def test_what_can_be_gone_through_again_is_resumed(kind: Callable[[list[str]], Any], tmp_path: Path) -> None:
+    """A change in it is met, as in a list."""
+    audit(kind(["Yes.", "No."]), labeler=Scripted(), out=tmp_path / "out")
+    assert audit(kind(["Yes.", "No."]), labeler=Scripted(), out=tmp_path / "out", resume=True).rows == 2
+    with pytest.raises(OutputError, match=r"source\.fingerprint was"):
+        audit(kind(["Yes.", "Yes."]), labeler=Scripted(), out=tmp_path / "out", resume=True)
+
+
+def test_rows_are_known_again_by_what_they_hold(tmp_path: Path) -> None:
+    """Neither by where an object lies in memory, nor by the beginning and the end of a long array."""
+
+    def row(*, middle: str = "M") -> dict[str, Any]:
+        turns = [{"role": ("user", "assistant")[i % 2], "content": middle if i == 600 else "No."} for i in range(1200)]
+        return {"messages": np.array(turns, dtype=object), "image": object()}
+
+    audit([row()], labeler=Scripted(), out=tmp_path / "out")
+    assert audit([row()], labeler=Scripted(), out=tmp_path / "out", resume=True).rows == 1
+    with pytest.raises(OutputError, match=r"source\.fingerprint was"):
+        audit([row(middle="W")], labeler=Scripted(), out=tmp_path / "out", resume=True)
+
+
 def _pair(row_id: int, chosen: str, rejected: str) -> list[Conversation]:
     return [
         Conversation((Turn("user", "Q"), Turn("assistant", reply)), row_id=row_id, side=side)
@@ -506,6 +552,14 @@ def test_sides_of_several_pairs_are_not_all_taken_for_row_0() -> None:
     assert audit(_pair(0, "No.", "Yes."), labeler=Scripted()).tally.pairs.total == 1
 
 
+def test_pairs_of_two_sources_that_share_numbers_are_all_counted() -> None:
+    """Each source numbers its rows; the second pair of a number is not taken for turns of the first."""
+    pairs = (("No.", "Yes."), ("Yes.", "No."), ("Yes.", "Yes."), ("Yes.", "Yes."))
+    talks = [talk for place, pair in enumerate(pairs) for talk in _pair(1 + place % 2, *pair)]
+    found = audit(talks, labeler=Scripted()).tally.pairs
+    assert (found.chosen_only, found.rejected_only, found.both, found.neither) == (1, 1, 0, 2)
+
+
 def test_bare_replies_with_a_turn_stand_alone() -> None:
     """None of them says which row it is of; the first turns of a row that does stay together."""
     bare = [Conversation((Turn("assistant", "No." if place % 2 else "Yes."),), turn=1) for place in range(6)]
@@ -534,6 +588,53 @@ def test_a_labeler_that_gives_too_few_verdicts_is_named() -> None:
 
     with pytest.raises(ValueError, match="labeler 'scripted' gave too few verdicts"):
         audit(["Yes.", "No."], labeler=Lazy())
+
+    class Eager(Scripted):
+        def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+            for verdict in super().label(conversations):
+                yield from (verdict, verdict)
+
+    for dedup in (True, False):
+        with pytest.raises(ValueError, match="labeler 'scripted' gave too many verdicts"):
+            audit(["Yes.", "No."], labeler=Eager(), dedup=dedup)
+
+
+def test_a_labeler_that_says_no_name_of_its_own_is_called_by_it(tmp_path: Path) -> None:
+    """What it describes is what its verdicts follow from, and may be anything."""
+
+    class Terse(Scripted):
+        def describe(self) -> dict[str, Any]:
+            return {"model": "m"}
+
+    found = audit(["Yes."], labeler=Terse(), out=tmp_path / "out")
+    assert found.labeler == "scripted"
+    assert found.manifest["model"] == {"name": "scripted", "model": "m"}
+
+
+def test_a_limit_of_numpy_is_a_limit(tmp_path: Path) -> None:
+    """It is written as Python's, which a resumed run gives."""
+    rows = ["Yes.", "No.", "No."]
+    found = audit(rows, labeler=Scripted(), out=tmp_path / "out", limit=int(np.int64(2)))
+    again = audit(rows, labeler=Scripted(), out=tmp_path / "out", limit=np.int64(2), resume=True)  # type: ignore[arg-type]
+    assert (found.rows, again.rows) == (2, 2)
+    for limit in (0, True, 2.0, "2"):
+        with pytest.raises(ValueError, match=f"limit {limit!r}; give a number of rows from 1 on"):
+            audit(rows, labeler=Scripted(), limit=limit)  # type: ignore[arg-type]
+
+
+def test_an_audit_finds_its_verdicts_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder was named from where one stood then."""
+    monkeypatch.chdir(tmp_path)
+    found = audit(["Yes."], labeler=Scripted(), out="out")
+    monkeypatch.chdir("/")
+    assert len(found.to_frame()) == 1
+
+
+def test_a_folder_is_opened_in_the_taxonomy_of_a_file(tmp_path: Path) -> None:
+    """As weights are."""
+    audit(["Yes."], labeler=Scripted(), out=tmp_path / "out")
+    file = Path(__file__).parents[2] / "taxonomy" / "refusals.yaml"
+    assert open_audit(tmp_path / "out", file).rows == open_audit(tmp_path / "out", str(file)).rows == 1
 
 
 def test_an_unfinished_audit_cannot_be_opened(tmp_path: Path) -> None:

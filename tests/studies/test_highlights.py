@@ -62,7 +62,7 @@ def test_the_nearest_to_the_threshold_are_so_by_their_odds() -> None:
 )
 def test_what_is_far_from_the_threshold_is_not_borderline(threshold: float, low: float, high: float) -> None:
     """Four times the odds or a quarter: 1 to 1 is 1 to 4 or 4 to 1, and 1 to 4 is 1 to 16 or 1 to 1."""
-    probabilities = [low - 0.01, low, (low + high) / 2, high, high + 0.01]
+    probabilities = [max(low - 0.01, 0.0), low, (low + high) / 2, high, min(high + 0.01, 1.0)]
     judged = [_judged(row, p) for row, p in enumerate(probabilities)]
     found = Highlights.of(judged, keys=KEYS, threshold=threshold)
     assert found.near == pytest.approx((low, high))

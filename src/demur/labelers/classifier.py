@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -64,7 +65,7 @@ class Analyzer:
         self,
         weights: Weights,
         *,
-        thresholds: Thresholds | None = None,
+        thresholds: Thresholds | float | None = None,
         engine: Engine | None = None,
         first_look: bool = False,
         evidence: bool = False,
@@ -75,7 +76,8 @@ class Analyzer:
 
         Args:
             weights: Network, tokenizer, encoder, manifest and taxonomy.
-            thresholds: Where probabilities become decisions; None for those of the weights, under the policy.
+            thresholds: Where probabilities become decisions; None for those of the weights, under the policy. A number
+                is the probability from which a reply refuses, and leaves the others as the weights have them.
             engine: What runs the network; None for torch in fp32.
             first_look: Whether long replies that clearly do not refuse are settled in a short window, where the weights
                 say which, and where the thresholds are not below all that the fit was for.
@@ -85,7 +87,8 @@ class Analyzer:
                 where the weights can state one and no sets where they cannot; None for no sets.
 
         Raises:
-            ValueError: There is no such policy, or no such coverage can be stated.
+            TypeError: The thresholds are something else.
+            ValueError: There is no such policy, or no such coverage can be stated; or a threshold is no probability.
             WeightsError: The weights cannot state the coverage that is asked for.
         """
         self._manifest = weights.manifest
@@ -107,9 +110,9 @@ class Analyzer:
         cls,
         weights: str | Path | None = None,
         *,
-        encoder: str | None = None,
+        encoder: str | Path | None = None,
         taxonomy: str | Path | Taxonomy | None = None,
-        thresholds: Thresholds | None = None,
+        thresholds: Thresholds | float | None = None,
         evidence: bool = False,
         policy: str = Policy.standard,
         coverage: Coverage = "auto",
@@ -122,7 +125,8 @@ class Analyzer:
             weights: A folder that `demur train` wrote.
             encoder: `embedded`, a local folder or a hub id, if the encoder is not where the weights' manifest says.
             taxonomy: A taxonomy, or a file that holds one; None for the shipped one.
-            thresholds: Where probabilities become decisions; None for those of the weights, under the policy.
+            thresholds: Where probabilities become decisions; None for those of the weights, under the policy. A number
+                is the probability from which a reply refuses, and leaves the others as the weights have them.
             evidence: Whether each refusal gets the sentence that carries it, for a short pass over its sentences.
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
@@ -131,7 +135,8 @@ class Analyzer:
             first_look: Whether long replies that clearly do not refuse are settled in a short window.
 
         Raises:
-            ValueError: There is no such policy, or no such coverage can be stated.
+            TypeError: The thresholds are something else.
+            ValueError: There is no such policy, or no such coverage can be stated; or a threshold is no probability.
             EngineError: There is no such engine, its extra is not installed, or it does not decide as fp32 does.
             WeightsError: Weights or encoder are missing, damaged, or do not belong together; or these weights cannot
                 state the coverage.
@@ -140,7 +145,7 @@ class Analyzer:
         if not isinstance(taxonomy, Taxonomy):
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
-        loaded = Weights.load(folder, taxonomy=taxonomy, encoder=encoder)
+        loaded = Weights.load(folder, taxonomy=taxonomy, encoder=None if encoder is None else str(encoder))
         used = _decided_by(loaded, thresholds, Policy(policy))
         opened = None if engine == EngineName.torch else open_engine(engine, loaded, thresholds=used)
         return cls(
@@ -247,8 +252,16 @@ class Analyzer:
         return explained
 
 
-def _decided_by(weights: Weights, thresholds: Thresholds | None, policy: Policy) -> Thresholds:
-    return policy.thresholds(weights.thresholds) if thresholds is None else thresholds
+def _decided_by(weights: Weights, thresholds: Thresholds | float | None, policy: Policy) -> Thresholds:
+    if isinstance(thresholds, Thresholds):
+        return thresholds
+    own = policy.thresholds(weights.thresholds)
+    if thresholds is None:
+        return own
+    if isinstance(thresholds, numbers.Real):
+        return replace(own, refusal=float(thresholds))
+    message = f"thresholds={thresholds!r}; give a number, the probability from which a reply refuses, or Thresholds(…)"
+    raise TypeError(message)
 
 
 def _until_failure(conversations: Iterator[Conversation], failures: list[Exception]) -> Iterator[Conversation]:

@@ -86,6 +86,11 @@ def require_labeler(given: object) -> Labeler:
             f"{_offered(without='annotators')}"
         )
         raise TypeError(message)
+    if not isinstance(getattr(given, "name", None), str):
+        message = (
+            f"{type(given).__name__} {given!r} has no name; a labeler needs one, a string, that reports call it by"
+        )
+        raise TypeError(message)
     return given  # type: ignore[return-value]  # it has what was just looked for
 
 

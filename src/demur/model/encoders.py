@@ -120,7 +120,11 @@ class Encoder:
         if kind != "bert":
             message = f"{folder / 'config.json'}: model_type is {kind!r}; an encoder must be of the family 'bert'"
             raise WeightsError(message)
-        return cls(name, folder, {file: sha256_of(folder / file) for file in _FILES})
+        try:
+            return cls(name, folder, {file: sha256_of(folder / file) for file in _FILES})
+        except OSError as error:
+            message = f"encoder folder {str(folder)!r} cannot be read ({error}); see to its permissions"
+            raise WeightsError(message) from error
 
     @property
     def sha256(self) -> str:

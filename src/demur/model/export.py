@@ -67,6 +67,8 @@ def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], fold
     model = BertForSequenceClassification(config)
     model.load_state_dict(_standard_names(weights, head), strict=True)
     model.save_pretrained(folder)
+    # The tensors are written for their owner alone, whatever the umask says; the other files are not.
+    shutil.copymode(folder / "config.json", folder / "model.safetensors")
     special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         tokenizer_object=weights.tokenizer, model_max_length=weights.manifest.max_tokens, **special

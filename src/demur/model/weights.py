@@ -220,12 +220,13 @@ def save_weights(folder: Path, tensors: dict[str, Tensor], manifest: Manifest) -
         OutputError: It cannot be written.
     """
     from safetensors import SafetensorError
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     parts = {name: folder / f"{name}.part" for name in (_TENSORS, _MANIFEST)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, parts[_TENSORS])
+        # `save_file` leaves a file that nobody else may read, whatever the umask says.
+        parts[_TENSORS].write_bytes(save(tensors))
         whole = manifest.model_copy(update={"tensors_sha256": sha256_of(parts[_TENSORS])})
         parts[_MANIFEST].write_text(whole.model_dump_json(indent=1) + "\n", encoding="utf-8")
         for name, part in parts.items():
@@ -327,7 +328,11 @@ def _require_tensors(folder: Path, manifest: Manifest) -> None:
     if not path.is_file():
         message = f"no file {str(path)!r} beside its manifest; restore it or train again"
         raise WeightsError(message)
-    digest = sha256_of(path)
+    try:
+        digest = sha256_of(path)
+    except OSError as error:
+        message = f"{path} cannot be read ({error.strerror}); see to its permissions, or give other weights"
+        raise WeightsError(message) from error
     if digest != manifest.tensors_sha256:
         message = (
             f"{path} is damaged: its sha256 is {digest}, and its manifest says {manifest.tensors_sha256}; "

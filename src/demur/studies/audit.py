@@ -173,7 +173,7 @@ def _manifest(
         "format": _FORMAT,
         "demur": release(),
         "source": {"name": opened.name, "fingerprint": opened.fingerprint()},
-        "model": describe() if callable(describe) else {"name": labeler.name},
+        "model": {"name": labeler.name, **(describe() if callable(describe) else {})},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
         "policy": policy,
         "thresholds": _recorded(labeler, "thresholds"),

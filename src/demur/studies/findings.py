@@ -214,7 +214,7 @@ class Audit:
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{shown.to_html(index=False)}"
 
 
-def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
+def open_audit(folder: Path | str, taxonomy: Taxonomy | Path | str | None = None) -> Audit:
     """Open a finished audit, to read its numbers or to render it anew; nothing is judged again.
 
     >>> import demur, tempfile
@@ -225,13 +225,16 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
 
     Args:
         folder: Where `demur audit --out`, or `demur.audit(out=…)`, put its results.
-        taxonomy: What its verdicts are in; None for the shipped one.
+        taxonomy: What its verdicts are in, or a file that holds it; None for the shipped one.
 
     Raises:
         OutputError: There is no finished audit in the folder, it is damaged, or it is in another taxonomy.
     """
-    place = AuditFolder(Path(folder))
-    known = Taxonomy.load() if taxonomy is None else taxonomy
+    # Whole, since who asks for the verdicts later may work elsewhere by then.
+    place = AuditFolder(Path(folder).absolute())
+    known = taxonomy
+    if not isinstance(known, Taxonomy):
+        known = Taxonomy.load(None if known is None else Path(known))
     manifest = read_object(place.manifest)
     if missing := _NEEDED - manifest.keys():
         raise _damaged(place.manifest, f"no {', '.join(sorted(missing))}")
@@ -251,7 +254,7 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | None = None) -> Audit:
         point = None if at is None else OperatingPoint(**at)
     except (KeyError, TypeError) as error:
         raise _damaged(place.composition, f"no {error}") from error
-    return Audit(Path(folder), known, tally, manifest, layouts, point)
+    return Audit(place.path, known, tally, manifest, layouts, point)
 
 
 def _damaged(path: Path, why: str) -> OutputError:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeGuard
 
 from demur.conversation import Conversation
 from demur.data.reading import read_conversations, until_understood
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Input", "Item", "OnLayout", "ReadingOptions", "chunks", "open_input", "rows_up_to"]
 
 Item = Conversation | BrokenRow
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
 OnLayout = Callable[[str, str], None]
 """Told a file, and the layout that it is read in (`openai: messages=messages`), before its first reply is judged."""
 
@@ -48,10 +53,13 @@ class ReadingOptions:
     turns: Turns = "last"
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of rows."""
-        if self.limit is not None and self.limit < 1:
+        """Refuse what is no number of rows, and write one of NumPy's as Python's: it goes into the manifest."""
+        if self.limit is None:
+            return
+        if isinstance(self.limit, bool) or not isinstance(self.limit, SupportsIndex) or self.limit < 1:
             message = f"limit {self.limit!r}; give a number of rows from 1 on, or None for all"
             raise ValueError(message)
+        object.__setattr__(self, "limit", operator.index(self.limit))
 
 
 class Input(Protocol):
@@ -201,17 +209,17 @@ class _FromMemory(_Layouts):
 
     @property
     def fraction_read(self) -> float | None:
-        if not isinstance(self._rows, Sequence):
+        if not _is_repeatable(self._rows):
             return None
         total = len(self._rows) if self._limit is None else min(self._limit, len(self._rows))
         return self._read / total if total else 1.0
 
     def fingerprint(self) -> str | None:
-        if not isinstance(self._rows, Sequence):
+        if not _is_repeatable(self._rows):
             return None
         digest = hashlib.sha256()
         for row in self._rows:
-            digest.update(repr(row).encode("utf-8", "backslashreplace"))
+            digest.update(_told(row).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
     def items(self) -> Iterator[Item]:
@@ -224,3 +232,23 @@ class _FromMemory(_Layouts):
         for position, given in enumerate(itertools.islice(self._rows, self._limit)):
             self._read = position + 1
             yield from self._reader.read(position, given)
+
+
+def _is_repeatable(rows: Iterable[object]) -> TypeGuard[Collection[object]]:
+    """Tell whether rows can be gone through again, in the same order: lists, arrays, `datasets.Dataset`."""
+    return hasattr(rows, "__getitem__") and isinstance(rows, Collection)
+
+
+def _told(row: object) -> str:
+    """Write a row so that the same content is the same text in every process."""
+    try:
+        return json.dumps(row, default=_plainly)
+    except (TypeError, ValueError):
+        # Keys that JSON has not, or a row within itself.
+        return _ADDRESS.sub("", repr(row))
+
+
+def _plainly(value: object) -> object:
+    """Write what JSON does not know; arrays whole, which `repr` abbreviates, and objects without their addresses."""
+    listed = getattr(value, "tolist", None)
+    return listed() if callable(listed) else _ADDRESS.sub("", repr(value))

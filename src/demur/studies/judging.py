@@ -50,7 +50,7 @@ class Judging:
             items: Conversations and broken rows.
 
         Raises:
-            ValueError: The labeler gives too few verdicts.
+            ValueError: The labeler gives too few verdicts, or too many.
             OutputError: What is known of texts cannot be read or written.
         """
         if self.repeats is None:
@@ -77,10 +77,14 @@ class Judging:
 
     def _verdicts(self, conversations: Sequence[Conversation]) -> Iterator[Verdict]:
         verdicts = iter(self.labeler.label(conversations))
-        for _ in conversations:
+        for left in range(len(conversations) - 1, -1, -1):
             verdict = next(verdicts, None)
-            if verdict is None:
-                message = f"labeler {self.labeler.name!r} gave too few verdicts; it must give one for each conversation"
+            # Nobody asks for more after the last one: it is the place to see that there are none.
+            if verdict is None or (left == 0 and next(verdicts, None) is not None):
+                which = "few" if verdict is None else "many"
+                message = (
+                    f"labeler {self.labeler.name!r} gave too {which} verdicts; it must give one for each conversation"
+                )
                 raise ValueError(message)
             yield verdict.under(self.policy)
 

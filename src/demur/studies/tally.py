@@ -84,19 +84,26 @@ class Pairs:
 
     @classmethod
     def of(cls, judged: Iterable[Judged]) -> Self:
-        """Count the pairs whose two replies are both among these; a row that is read in part makes none."""
+        """Count the pairs whose two replies are both among these; a row that is read in part makes none.
+
+        A whole pair, of which a side comes again, has met another of its number: two sources may be put together.
+        """
         rows: dict[int, dict[str, tuple[Conversation, Verdict]]] = {}
+        before: list[tuple[int, dict[str, tuple[Conversation, Verdict]]]] = []
         broken: set[int] = set()
         for item, verdict, _ in judged:
             if not isinstance(item, Conversation):
                 broken.add(item.position)
             elif item.side is not None:
                 last = rows.setdefault(item.row_id, {})
+                if last.keys() >= _SIDES and item.turn <= last[item.side][0].turn:
+                    before.append((item.row_id, last))
+                    last = rows[item.row_id] = {}
                 if item.side not in last or item.turn >= last[item.side][0].turn:
                     last[item.side] = item, verdict
         counts = Counter[str]()
         answered: list[tuple[str, tuple[str, str]]] = []
-        for row, last in rows.items():
+        for row, last in (*before, *rows.items()):
             if row in broken or not last.keys() >= _SIDES or not all(verdict.is_scored for _, verdict in last.values()):
                 continue
             (chosen, of_chosen), (_, of_rejected) = last["chosen"], last["rejected"]
