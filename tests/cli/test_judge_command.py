@@ -7,12 +7,16 @@ import re
 import signal
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from demur.cli.judging import spending_line
 from demur.labelers.judge_prompt import JudgePrompt
+from demur.llm.budget import Spending
+from demur.llm.exchange import Usage
 from demur.studies.folder import AuditFolder
 from demur.studies.inputs import _FromSource
 from tests.llm_server import KEY, UNUSABLE, USABLE, Door, LlmServer, Response, kind_of
@@ -215,6 +219,15 @@ def test_a_budget_ends_a_run_and_a_larger_one_goes_on_with_it(
     assert llm_server.n_paid == 15
 
 
+def test_what_came_without_a_count_is_part_of_the_cost_that_is_said() -> None:
+    """The budget holds it, too."""
+    counted = Spending(answers=3, usage=Usage(10, 0, 0, 5), cost=0.5)
+    assert spending_line(counted).endswith("; 0.5000 USD")
+    assert spending_line(replace(counted, uncounted=1, uncounted_cost=0.25)).endswith(
+        "; 0.5000 USD, and up to 0.2500 USD for what came without a count"
+    )
+
+
 def test_after_an_outage_it_is_said_how_to_ask_again(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:
     """A finished audit stays as it is; begun anew, it asks what had no answer, and pays for nothing else."""
     cases = write_rows(tmp_path / "rows.jsonl", 6, is_mixed=False)
@@ -338,6 +351,8 @@ def test_a_source_that_is_not_there_leaves_no_folder_behind(
         (("--out", "out", "--price", "-1,2"), 1, "price of 'mystery'"),
         (("--out", "out", "--parameter", "seed"), 2, "reasoning_effort=low"),
         (("--out", "out", "--parameter", "max_tokens=many"), 1, "max_tokens='many' is no longest answer"),
+        (("--out", "out", "--parameter", "top_p=NaN"), 2, "NaN is no number that JSON has"),
+        (("--out", "out", "--parameter", "top_p=1e999"), 2, "1e999 is no number that JSON has"),
         (("--out", "out", "--parameter", "model=other"), 1, "parameter model='other' cannot be given"),
         (("--out", "out", "--max-cost", "1"), 1, "no price of model 'mystery' is known"),
         (

@@ -344,6 +344,23 @@ def test_the_first_request_shows_what_the_server_understands(llm_server: LlmServ
     assert "temperature" not in llm_server.files["file-0"]
 
 
+def test_a_request_without_answer_shows_nothing(llm_server: LlmServer, opened: Open) -> None:
+    """The next one does, before a batch goes out as the server does not understand it."""
+    down = [Response(503, {"error": {"message": "busy"}})]
+
+    def rejects(body: dict[str, Any]) -> Response | None:
+        if down:
+            return down.pop()
+        unknown = Response(400, {"error": {"message": "Unsupported parameter: use max_completion_tokens instead"}})
+        return unknown if "max_tokens" in body else None
+
+    llm_server.rejects = rejects
+    replies = list(opened().ask(ROWS, usable))
+    assert [type(reply) for reply in replies[1:]] == [Answer] * 5
+    (made,) = llm_server.batches.values()
+    assert len(llm_server.files[made["input_file_id"]].splitlines()) == 4
+
+
 def test_a_cost_is_never_exceeded_by_batches(llm_server: LlmServer, opened: Open) -> None:
     """The first for some 20 USD, others for 10 and 25 at most: of 100, less than 25 are left when it stops."""
     client = opened(budget=Budget(max_cost=100.0))

@@ -169,6 +169,42 @@ def test_a_request_without_answer_says_why_and_costs_nothing(
     assert isinstance(reply, Answer)
 
 
+def test_what_a_router_says_within_a_success_is_heeded(llm_server: LlmServer, opened: Open) -> None:
+    """The provider behind it is busy twice; a third time it breaks off."""
+    busy = Response(200, {"error": {"code": 429, "message": "busy"}}, {"Retry-After-Ms": "20"})
+    broken = {"message": {"role": "assistant", "content": ""}, "finish_reason": "error", "error": {"code": 502}}
+    replies = [busy, busy, Response(200, {"choices": [broken]}, {"Retry-After-Ms": "20"})]
+    llm_server.rejects = lambda _: replies.pop() if replies else None
+    client = opened(concurrency=1, retries=3)
+    assert isinstance(next(client.ask([request(0)], usable)), Answer)
+    assert (len(llm_server.bodies), client.spending.answers, client.spending.failures) == (4, 1, 0)
+
+
+def test_of_what_is_of_one_row_the_first_message_is_told(llm_server: LlmServer, opened: Open) -> None:
+    """It is what shows that all of them could be asked for less."""
+    said = "maximum context length is 8192 tokens: 4096 > 8192 - 5200"
+    llm_server.rejects = lambda body: Response(400, {"error": {"message": f"{said}, {len(body['messages'])}"}})
+    told: list[str] = []
+    client = opened(tell=told.append)
+    replies = list(client.ask([request(i) for i in range(30)], usable))
+    assert {reply.reason for reply in replies if isinstance(reply, Failure)} == {"request_too_long"}
+    (line,) = told
+    assert said in line
+    assert line.endswith("--parameter max_tokens=N sets aside less for the answer")
+
+
+def test_the_name_of_a_model_is_no_reason(llm_server: LlmServer, tmp_path: Path) -> None:
+    """A server that knows no schema names the model that it serves."""
+    model = "content-safety-4b"
+    message = f"model {model} does not support response_format"
+    llm_server.rejects = lambda body: (
+        Response(400, {"error": {"message": message}}) if "response_format" in body else None
+    )
+    client = Client(Endpoint(model, llm_server.url, max_retries=0), cache=tmp_path / "c.sqlite")
+    assert isinstance(next(client.ask([request(0)], usable)), Answer)
+    client.close()
+
+
 @pytest.mark.parametrize(
     ("response", "said"),
     [

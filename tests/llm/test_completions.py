@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from demur.llm.completions import read_completion
+from demur.llm.completions import error_status, read_completion
 from demur.llm.exchange import Answer, Failure, Usage
 
 MESSAGE = {"role": "assistant", "content": "Yes."}
@@ -41,6 +41,35 @@ def test_everything_that_counts_is_read() -> None:
 def test_a_count_that_is_missing_is_missing_and_not_zero(usage: dict[str, object]) -> None:
     """Some servers count nothing, or half of it; the answer is there all the same."""
     assert read_completion(body(**usage)) == Answer("Yes.", "stop", None, None)
+
+
+@pytest.mark.parametrize(("total", "charged"), [(5020, 4020), (1020, 20), (None, 20), (5019, 20)])
+def test_thinking_that_is_counted_beside_the_answer_is_charged(total: int | None, charged: int) -> None:
+    """With most providers it is within what was written, and the total says so; with xAI it is beside it."""
+    usage = {
+        "prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": total,
+        "completion_tokens_details": {"reasoning_tokens": 4000},
+    }  # fmt: skip
+    assert read_completion(body(usage=usage)) == Answer("Yes.", "stop", None, Usage(1000, 0, 0, charged))
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ({"error": {"code": 429, "message": "slow down"}}, 429),
+        ({"error": {"code": 402, "message": "no credits"}, "choices": []}, 402),
+        ({"error": {"code": "server_error", "message": "oh"}}, None),
+        ({"choices": [{"message": MESSAGE, "finish_reason": "error", "error": {"code": 503}}]}, 503),
+        ({"choices": [{"message": MESSAGE, "finish_reason": "error", "error": {"message": "?"}}]}, 502),
+        ({"choices": [{"message": MESSAGE, "finish_reason": "stop", "error": None}], "error": {"code": 500}}, None),
+        ({"choices": [{"message": {"content": '{"error": {"code": 500}}'}, "finish_reason": "stop"}]}, None),
+        ({"error": {"code": 200}}, None),
+        ({"error": [1]}, None),
+    ],
+)
+def test_an_error_in_a_success_has_its_status(sent: dict[str, object], status: int | None) -> None:
+    """An answer is one, whatever stands in it."""
+    assert error_status(json.dumps(sent)) == status
 
 
 def test_odd_details_are_none() -> None:

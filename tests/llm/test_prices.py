@@ -46,8 +46,7 @@ def test_the_shipped_list_is_dated_and_cheaper_in_batches() -> None:
     assert prices.dated >= date(2026, 11, 21)
     for price in prices.models.values():
         assert price.output > price.input > 0
-        assert price.cached_input is not None
-        assert price.cached_input < price.input
+        assert price.cached_input is None or price.cached_input < price.input
         assert price.batch_share == 0.5
         assert price.read is not None
         assert price.read <= prices.dated

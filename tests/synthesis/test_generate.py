@@ -175,6 +175,39 @@ def test_a_budget_is_one_for_both_models_and_a_larger_one_goes_on(
     assert bank.paid.total() == 16
 
 
+def test_a_small_budget_is_not_spent_on_writing_alone(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Two rows are written and judged, then four are written and two judged."""
+    opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    code, printed, _ = demur(*words_of("small", llm_server, tmp_path), "--concurrency", 2, "--max-answers", 10)
+    assert code == 1
+    assert "8 planned = 4 kept + 0 rejected + 0 given up + 4 pending" in printed
+
+
+def test_a_missing_price_is_asked_for_by_its_option(demur: Demur, tmp_path: Path) -> None:
+    """That of the writer was given; the one of another judge has its own."""
+    words = (
+        "synth",
+        "generate",
+        "small",
+        "--model",
+        "m",
+        "--judge-model",
+        "j",
+        "--price",
+        "1,4",
+        "--out",
+        tmp_path / "r.jsonl",
+    )
+    code, _, errors = demur(*words, "--max-cost", 1)
+    assert code == 1
+    assert "no price of model 'j' is known" in errors
+    assert "is given with --judge-price" in errors
+    _, printed, errors = demur(*words, "--dry-run")
+    assert "give --judge-price INPUT,OUTPUT" in printed + errors
+
+
 def test_a_dry_run_shows_the_plan_and_asks_nothing(demur: Demur, llm_server: LlmServer) -> None:
     """Rows by category, values by axis, tokens and cost; no key is needed."""
     words = ("synth", "generate", "balanced", "--dry-run", "--base-url", llm_server.url)

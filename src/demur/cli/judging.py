@@ -163,9 +163,15 @@ def parse_parameters(pairs: list[str] | None) -> dict[str, Any]:
 
 def _value(text: str) -> object:
     try:
-        return json.loads(text)
+        value: object = json.loads(text)
     except ValueError:
         return text
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        message = f"{text} is no number that JSON has; give a finite one"
+        raise typer.BadParameter(message, param_hint="--parameter") from error
+    return value
 
 
 def read_prices(model: str, file: Path | None, pair: str | None) -> PriceList:
@@ -202,14 +208,14 @@ class SpentColumn(ProgressColumn):
         return Text(f"{spending.cost:.4f} USD" if spending.is_cost_known else f"{spending.answers:,} paid for")
 
 
-def cost_line(client: Client) -> str:
-    """Say what prices are counted with."""
+def cost_line(client: Client, *, option: str = "--price") -> str:
+    """Say what prices are counted with, or by which option they are given."""
     model = client.endpoint.model
     price = client.price
     if price is None:
         return (
             f"cost unknown: {model!r} is not in the prices of {client.prices.dated}; "
-            "give --price INPUT,OUTPUT (USD for a million tokens) or --prices FILE to count it"
+            f"give {option} INPUT,OUTPUT (USD for a million tokens) or --prices FILE to count it"
         )
     read = client.prices.dated if price.read is None else price.read
     share = f", {price.batch_share:.0%} of that by the Batch API" if client.is_batch else ""
@@ -227,7 +233,10 @@ def spending_line(spending: Spending) -> str:
         f"{spending.reused:,} from the cache",
     ]
     tokens = f"{usage.prompt_tokens:,} tokens in ({usage.cached_tokens:,} cached), {usage.completion_tokens:,} out"
-    return f"{', '.join(counts)}; {tokens}; {_dollars(spending.cost if spending.is_cost_known else None)}"
+    cost = _dollars(spending.cost if spending.is_cost_known else None)
+    if spending.uncounted_cost > 0:
+        cost += f", and up to {_dollars(spending.uncounted_cost)} for what came without a count"
+    return f"{', '.join(counts)}; {tokens}; {cost}"
 
 
 def estimate_lines(found: Estimate, *, n_blank: int, n_broken: int) -> list[str]:

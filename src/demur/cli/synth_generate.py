@@ -129,8 +129,11 @@ def generate(
         for role in (writes, judges)
     )  # fmt: skip
     writer.join(checker)
-    for role, client in ((writes, writer), (judges, checker)):
-        say(console, f"{role.part}: {role.model} at {client.endpoint.url}; {cost_line(client)}")
+    for role, client, option in (
+        (writes, writer, "--price"),
+        (judges, checker, "--judge-price" if is_other else "--price"),
+    ):
+        say(console, f"{role.part}: {role.model} at {client.endpoint.url}; {cost_line(client, option=option)}")
     opened = Generation.of(
         wanted, kinds, recipe_file=recipe_path(recipe), writer=writer, checker=checker,
         parameters=parse_parameters(parameter), judge_parameters=parse_parameters(judge_parameter),

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from demur.cli.auditing import say
 from demur.cli.judging import SpentColumn, estimate_lines, spending_line
+from demur.errors import BudgetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +55,12 @@ class Role:
 
         endpoint = Endpoint(self.model, self.base_url, self.key_variable, *patience)
         named = None if run is None else f"{run}#{self.part}"
-        return Client(endpoint, prices=read_prices(self.model, prices, self.price), run=named, **options)
+        try:
+            return Client(endpoint, prices=read_prices(self.model, prices, self.price), run=named, **options)
+        except BudgetError as error:
+            if self.part == "judge":
+                error.add_note("the price of another judge than the writer is given with --judge-price")
+            raise
 
 
 def read_avoided(paths: list[Path] | None, console: Console) -> Seen | None:

@@ -33,6 +33,8 @@ __all__ = ["Batches"]
 
 # How often a request is asked that the provider, at work on a batch, has no answer to.
 _ROUNDS = 3
+# Requests that are asked directly, at most, until the server has answered one: where it answers none, so will a batch.
+_FIRST_TRIES = 3
 _OVER = ("completed", "failed", "expired", "cancelled")
 _HOW_TO_GO_ON = "What was sent as a batch goes on at the provider, and is fetched when the run is gone on with."
 
@@ -41,8 +43,8 @@ _HOW_TO_GO_ON = "What was sent as a batch goes on at the provider, and is fetche
 class Batches:
     """Ask requests by the Batch API.
 
-    The first request that nothing is known of is asked directly: it shows which parts of the API the server
-    understands, before thousands are sent that it would reject.
+    The first request that nothing is known of is asked directly, and another one where that has no answer: it shows
+    which parts of the API the server understands, before thousands are sent that it would reject.
 
     Attributes:
         endpoint: Who is asked.
@@ -134,15 +136,15 @@ class _Errand:
         return bool(self._missing)
 
     def _try_first(self) -> bool:
-        """Ask one request directly, if none has ever been; False where the budget has no room for it."""
-        if self._desk.direct.has_answered:
-            return True
-        key, request = next(iter(self._missing.items()))
-        try:
-            (reply,) = self._desk.direct.replies([request], self._is_usable)
-        except BudgetError:
-            return False
-        self._take(key, reply)
+        """Ask requests directly until one is answered, if none has ever been; False where the budget has no room."""
+        for key, request in list(self._missing.items())[:_FIRST_TRIES]:
+            if self._desk.direct.has_answered:
+                break
+            try:
+                (reply,) = self._desk.direct.replies([request], self._is_usable)
+            except BudgetError:
+                return False
+            self._take(key, reply)
         return True
 
     def _make(self) -> bool:

@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFun
 from demur.data.json_text import decode_json
 from demur.llm.exchange import Answer, Failure, Reply, Usage
 
-__all__ = ["read_completion"]
+__all__ = ["error_status", "read_completion"]
 
 T = TypeVar("T")
 
 _SHOWN_CHARACTERS = 200
+_BAD_GATEWAY = 502
 
 
 def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401  # whatever a server sends
@@ -50,9 +51,14 @@ class _Message(_Lenient):
         return "" if self.content is None else self.content
 
 
+class _Error(_Lenient):
+    code: _Maybe[Annotated[int, Field(ge=400, lt=600)]] = None
+
+
 class _Choice(_Lenient):
     message: _Message
     finish_reason: _Maybe[str] = None
+    error: _Maybe[_Error] = None
 
 
 class _PromptDetails(_Lenient):
@@ -60,15 +66,22 @@ class _PromptDetails(_Lenient):
     cache_write_tokens: _Maybe[_Count] = None
 
 
+class _CompletionDetails(_Lenient):
+    reasoning_tokens: _Maybe[_Count] = None
+
+
 class _Usage(_Lenient):
     prompt_tokens: _Count
     completion_tokens: _Count
+    total_tokens: _Maybe[_Count] = None
     prompt_tokens_details: _Maybe[_PromptDetails] = None
+    completion_tokens_details: _Maybe[_CompletionDetails] = None
 
 
 class _Completion(_Lenient):
     choices: _Maybe[list[_Choice]] = None
     usage: _Maybe[_Usage] = None
+    error: _Maybe[_Error] = None
 
 
 def read_completion(text: str) -> Reply:
@@ -80,10 +93,7 @@ def read_completion(text: str) -> Reply:
     >>> read_completion('{"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}').text
     'Yes.'
     """
-    try:
-        found = _Completion.model_validate(decode_json(text))
-    except (ValueError, RecursionError, ValidationError):
-        found = _Completion()
+    found = _found(text)
     usage = _usage(found.usage)
     if found.choices:
         choice = found.choices[0]
@@ -94,9 +104,48 @@ def read_completion(text: str) -> Reply:
     return Failure("provider_unavailable", f"the server sent what is no chat completion: {start}")
 
 
+def error_status(text: str) -> int | None:
+    """Return the status that a response should have had which is a success by its status alone; None if it is one.
+
+    Routers such as OpenRouter have sent the status when the provider behind them fails: the error stands in the body,
+    in place of an answer or beside a broken one.
+
+    >>> error_status('{"error": {"code": 429, "message": "slow down"}}')
+    429
+    """
+    if '"error"' not in text:
+        return None
+    found = _found(text)
+    if not found.choices:
+        return None if found.error is None else found.error.code
+    broken = found.choices[0]
+    if broken.finish_reason != "error":
+        return None
+    code = None if broken.error is None else broken.error.code
+    return _BAD_GATEWAY if code is None else code
+
+
+def _found(text: str) -> _Completion:
+    try:
+        return _Completion.model_validate(decode_json(text))
+    except (ValueError, RecursionError, ValidationError):
+        return _Completion()
+
+
 def _usage(found: _Usage | None) -> Usage | None:
     if found is None:
         return None
     details = _PromptDetails() if found.prompt_tokens_details is None else found.prompt_tokens_details
     cached, written = (0 if n is None else n for n in (details.cached_tokens, details.cache_write_tokens))
-    return Usage(found.prompt_tokens, cached, written, found.completion_tokens)
+    return Usage(found.prompt_tokens, cached, written, found.completion_tokens + _thought_beside(found))
+
+
+def _thought_beside(found: _Usage) -> int:
+    """Count the thinking that a provider charges for and leaves out of what was written; most have it there.
+
+    xAI, and gateways to Gemini, give the sum of both with what was read as the total.
+    """
+    details = found.completion_tokens_details
+    thought = 0 if details is None or details.reasoning_tokens is None else details.reasoning_tokens
+    total = 0 if found.total_tokens is None else found.total_tokens
+    return thought if total >= found.prompt_tokens + found.completion_tokens + thought else 0

@@ -114,7 +114,7 @@ class Direct:
         except concurrent.futures.CancelledError as left:
             # What a younger one met stands against it, too.
             raise (session.fatal or left) from None
-        self.has_answered = True
+        self.has_answered = self.has_answered or isinstance(reply, Answer)
         if not any(other is future for _, other in waiting):
             under_way.pop(key, None)
         return reply

@@ -26,9 +26,11 @@ __all__ = ["PATIENCE", "Sender", "failure_of", "is_passing"]
 PATIENCE = 20
 """Requests in a row without any answer, each after all its attempts, after which the endpoint is taken for down."""
 
-_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 400, 403, 404, 413, 422, 429
+_BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = (
+    400, 401, 403, 404, 413, 422, 429,
+)  # fmt: skip
 # No key, no money, no such model: whatever is said with it, it is not of one row.
-_OF_ALL = (401, 402, _NOT_FOUND)
+_OF_ALL = (_UNAUTHORIZED, 402, _NOT_FOUND)
 _OF_THE_ACCOUNT = re.compile(r"\b(?:organi[sz]ation|account|access|api.?key|suspended|disabled)\b", re.IGNORECASE)
 # It is of one row, whatever else is named. A request or content that is blocked is not: so do firewalls put it.
 _OF_THE_CONTENT = re.compile(
@@ -41,6 +43,7 @@ _TOO_LONG = re.compile(r"context.?(?:length|window)|too (?:long|many tokens)|max
 _EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
 # Beyond it, the client library does not wait for what a server asks; a run should stop and be gone on with later.
 _LONGEST_WAIT_SECONDS = 120
+_SHORTER = "; where request and answer are too long together, --parameter max_tokens=N sets aside less for the answer"
 # What a firewall answers is a whole page.
 _LONGEST_TEXT = 1_000
 
@@ -162,7 +165,9 @@ class Sender:
         status, said = error.status_code, self._key.redacted(_text_of(error))[:_LONGEST_TEXT]
         if error.code is not None and error.code not in said:
             said = f"{said} ({self._key.redacted(error.code)})"
-        found = failure_of(status, said)
+        # A model may be called after what it is for, as `content-safety`.
+        unnamed = re.sub(rf"(?<!\w){re.escape(self._endpoint.model)}(?!\w)", "", said)
+        found = replace(failure_of(status, unnamed), message=said)
         wait = _seconds(error.response.headers.get("retry-after"))
         if status == _TOO_MANY and (_EMPTY_PURSE.search(said) or wait > _LONGEST_WAIT_SECONDS):
             when = f"in {wait:.0f} seconds" if wait else "when the account has means again"
@@ -176,6 +181,8 @@ class Sender:
         where = f"{self._endpoint.url} answers {status} for model {self._endpoint.model!r}: {said}"
         if status == _NOT_FOUND:
             return f"{where}. Check the name of the model, and that the address ends where the API begins"
+        if status not in (_UNAUTHORIZED, _FORBIDDEN):
+            return where
         variable = self._key.variable
         held = "no key was sent; name the variable that holds it" if variable is None else f"the key is from {variable}"
         return f"{where}. Check the key ({held})"
@@ -199,12 +206,16 @@ class Sender:
             self._failed_in_a_row = 0
 
     def _count(self, failure: Failure) -> None:
-        if failure.reason not in ("provider_unavailable", "request_rejected"):
+        is_of_one_row = failure.reason not in ("provider_unavailable", "request_rejected")
+        # Of what is of a row, each may be told in other words: the first is enough to see what the server means.
+        known = failure.reason if is_of_one_row else failure.message
+        if known not in self._told and len(self._told) < PATIENCE:
+            self._told.add(known)
+            advice = _SHORTER if failure.reason == "request_too_long" else ""
+            self._tell(f"no answer ({failure.reason}): {failure.message}{advice}")
+        if is_of_one_row:
             return
         self._failed_in_a_row += 1
-        if failure.message not in self._told and len(self._told) < PATIENCE:
-            self._told.add(failure.message)
-            self._tell(f"no answer ({failure.reason}): {failure.message}")
         if self._failed_in_a_row >= PATIENCE:
             message = (
                 f"{self._endpoint.url} has answered none of the last {PATIENCE} requests, the last one with: "

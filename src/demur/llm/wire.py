@@ -8,6 +8,8 @@ from typing import Any
 import httpx2
 import openai
 
+from demur.llm.completions import error_status
+
 __all__ = ["Unheard", "Wire"]
 
 
@@ -50,6 +52,9 @@ class Wire(openai.DefaultAsyncHttpxClient):
             raise Unheard(message) from error
         finally:
             self.in_air.discard(task)
+        if response.is_success and (status := error_status(response.text)) is not None:
+            # Said so, the library tries again what may go well then, and its errors are read like those of any server.
+            response.status_code = status
         if self.is_closing:
             # The library would pause before a further attempt, which is not sent any more.
             response.headers["x-should-retry"] = "false"

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation"]
 
-# Rows that are written before they are judged, for each request at a time: the two clients ask in turn, so that one
-# budget serves both. A batch takes hours, however large.
+# Rows that are written before they are judged, at most, for each request at a time: the two clients ask in turn, so
+# that one budget serves both. It begins with one and doubles, or a small budget would be spent on writing alone. A
+# batch takes hours, however large.
 _CHUNK_PER_SLOT, _BATCH_CHUNK = 16, 50_000
 _CHECK_PARAMETERS: Mapping[str, Any] = {"temperature": 0.0, "max_tokens": 4096}
 # A conversation of some 150 words as JSON; a judge's sentence, verdict and kinds.
@@ -155,13 +156,16 @@ class Generation:
         for decision in journal.decisions:
             if decision.fate == "kept" and decision.conversation is not None:
                 kept.add(decision.id, decision.conversation)
-        size = _BATCH_CHUNK if self.writer.is_batch else _CHUNK_PER_SLOT * self.writer.endpoint.concurrency
+        slots = self.writer.endpoint.concurrency
+        size, largest = (_BATCH_CHUNK, _BATCH_CHUNK) if self.writer.is_batch else (slots, _CHUNK_PER_SLOT * slots)
         for attempt in range(1, self.recipe.attempts + 1):
             # A row that is kept needs no attempt; one that was given up on may lack an earlier attempt than its last.
             settled = {each.id for each in journal.decisions if each.fate == "kept" or each.attempt == attempt}
             due = [cell for cell in self.plan.cells if cell.id not in settled]
-            for first in range(0, len(due), size):
-                for decision in self._decisions(due[first : first + size], attempt, kept):
+            while due:
+                some, due = due[:size], due[size:]
+                size = min(2 * size, largest)
+                for decision in self._decisions(some, attempt, kept):
                     journal.add(decision)
                     if progress is not None:
                         progress(decision)
