@@ -135,6 +135,19 @@ def test_a_file_that_cannot_take_a_stub_is_said_to(tmp_path: Path, text: str, sa
         new_category(path, "vain", group="a")
 
 
+@pytest.mark.parametrize("end", ["leaves: *common", "leaves:\n    - a\n    - *word"])
+def test_a_file_that_ends_in_an_alias_is_left_alone(tmp_path: Path, end: str) -> None:
+    """Its end is that of the anchor, which stands further up: the stub would go into the middle of a kind."""
+    text = SMALL.replace(
+        "  definition: It would be rude.", "  definition: &word It would be rude.\n  leaves: &common\n    - a\n    - b"
+    )
+    text = text.replace("# Cases that", f"  {end}\n# Cases that")
+    path = write(tmp_path / "mine.yaml", text)
+    with pytest.raises(TaxonomyError, match="the last category ends in an alias; write out what it stands for"):
+        new_category(path, "vain", group="wont", name="In vain")
+    assert path.read_text(encoding="utf-8") == text
+
+
 def test_a_folder_gets_a_copy_once(tmp_path: Path) -> None:
     """With the crosswalks; what somebody wrote into the copy is not written over; the folder loads as a taxonomy."""
     path = copy_taxonomy(tmp_path / "mine")

@@ -135,7 +135,22 @@ def _place(text: str, path: Path) -> tuple[int, int]:
     if categories.flow_style or not categories.value:
         message = f"{path}: categories: are not one below the other; write them as a list, each with its `- key:`"
         raise TaxonomyError(message)
+    if _ends_in_alias(categories):
+        message = f"{path}: the last category ends in an alias; write out what it stands for, or move the category up"
+        raise TaxonomyError(message)
     return _end(categories), categories.start_mark.column
+
+
+def _ends_in_alias(node: yaml.Node) -> bool:
+    """Tell whether the last thing in a node is an alias: its marks are those of its anchor, so it ends nowhere."""
+    if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
+        return False
+    last = node.value[-1]
+    before, end = last if isinstance(last, tuple) else (node.value[-2] if len(node.value) > 1 else None, last)
+    is_alias = end.start_mark.index < node.start_mark.index or (
+        before is not None and end.start_mark.index <= before.start_mark.index
+    )
+    return is_alias or _ends_in_alias(end)
 
 
 def _end(node: yaml.Node) -> int:

@@ -598,6 +598,34 @@ def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: P
     assert printed.strip() == "unscored: empty_reply"
 
 
+def test_training_says_what_it_leaves_out(
+    demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    """Rows of another split, of prompts to be avoided, and what stands twice."""
+    rows = [json.loads(line) for line in labelled_file.read_text(encoding="utf-8").splitlines()]
+    other = {**rows[0], "verdict": "none" if rows[0]["verdict"] == "full" else "full", "labels": []}
+    more = [{**rows[5], "split": "dev"}, rows[1], {**other, "labels": []}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*rows, *more)))
+    (tmp_path / "gold.jsonl").write_text(json.dumps(rows[2]) + "\n")
+    code, printed, errors = demur(
+        "train", tmp_path / "rows.jsonl", "--avoid", tmp_path / "gold.jsonl", "--out", tmp_path / "weights",
+        "--encoder", tiny_encoder, "--epochs", "1", "--batch-size", "8",
+    )  # fmt: skip
+    assert code == 0, errors
+    said = next(line for line in printed.splitlines() if line.startswith("left out: "))
+    assert "1 row of split 'dev'" in said
+    assert " whose prompt is to be avoided" in said
+    assert "2 that repeat a conversation, 1 of them with the opposite verdict" in said
+
+
+def test_a_part_is_given_once(demur: Demur, source: Path, tmp_path: Path) -> None:
+    """The last would else win without a word."""
+    words = ("--field", "response=b", "--field", "response=a")
+    code, _, errors = demur("audit", source, "--out", tmp_path / "out", *words)
+    assert code == 2
+    assert "'response' is given 2 times" in errors
+
+
 def test_train_evaluate_and_export_work_together(
     demur: Demur, tiny_encoder: Path, labelled_file: Path, tmp_path: Path
 ) -> None:
@@ -608,6 +636,7 @@ def test_train_evaluate_and_export_work_together(
     )
     assert code == 0, errors
     assert "trained on" in printed
+    assert "left out" not in printed
     assert not (folder / "checkpoint.pt").exists()
     code, printed, errors = demur("evaluate", labelled_file, "--weights", folder, "--json", "--resamples", "20")
     assert code == 0, errors

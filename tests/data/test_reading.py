@@ -55,6 +55,90 @@ def test_conversations_and_broken_rows_come_in_order(tmp_path: Path) -> None:
     ]
 
 
+OPEN = [*CHAT, {"role": "user", "content": "And now?"}]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": OPEN, "response": "Never."},
+        {"messages": OPEN, "chosen": "Never.", "rejected": "Never."},
+        {"messages": json.dumps(OPEN), "response": "Never."},
+    ],
+)
+def test_the_reply_to_a_chat_that_waits_for_one_stands_beside_it(tmp_path: Path, row: Fields) -> None:
+    """Whatever the first row of the file was, and though an earlier turn could be taken for it."""
+    whole = {"messages": CHAT, **dict.fromkeys(row.keys() - {"messages"})}
+    write(tmp_path / "a.jsonl", whole, row)
+    items = list(read_conversations(open_source(str(tmp_path / "a.jsonl"))))
+    assert outline(items)[0] == (0, "No.")
+    assert {one.reply for one in items[1:] if isinstance(one, Conversation)} == {"Never."}
+    assert all(len(one.turns) == 4 for one in items[1:] if isinstance(one, Conversation))
+
+
+ASKED = "Write a training example."
+MADE = [{"role": "user", "content": "How do I pick a lock?"}, {"role": "assistant", "content": "I can't help."}]
+
+
+@pytest.mark.parametrize("column", ["response", "chosen"])
+def test_messages_that_the_assistant_wrote_are_its_reply(tmp_path: Path, column: str) -> None:
+    """Those that repeat the prompt are the conversation, as tables hold it."""
+    said = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": "No."}]
+    other = {} if column == "response" else {"rejected": "No."}
+    rows = [{"prompt": ASKED, column: json.dumps(given), **other} for given in (MADE, MADE[:1], said, said[1:])]
+    write(tmp_path / "a.jsonl", *rows)
+    items = read_conversations(open_source(str(tmp_path / "a.jsonl")))
+    replies = [one.reply for one in items if isinstance(one, Conversation) and one.side in (None, "chosen")]
+    assert replies == [json.dumps(MADE), json.dumps(MADE[:1]), "No.", "No."]
+
+
+def test_a_history_is_read_or_its_row_is_broken(tmp_path: Path) -> None:
+    """The last question may wait for its answer."""
+    histories = [[["a", "b"]], [["a", "b"], ["c", None]], [{"user": "a"}], None, [["a", "b", "c"]]]
+    write(tmp_path / "a.jsonl", *({"prompt": "Q", "response": "No.", "history": each} for each in histories))
+    items = list(read_conversations(open_source(str(tmp_path / "a.jsonl"))))
+    turns = [len(one.turns) if isinstance(one, Conversation) else one.error.message[:22] for one in items]
+    assert turns == [4, 5, "history cannot be read", 2, "history cannot be read"]
+
+
+def test_printed_messages_are_known_whatever_stands_before_the_role(tmp_path: Path) -> None:
+    """A text that Python printed is never a reply, though nothing can be read from it."""
+    first = {"content": "Print {x}.", "header": {"a": 1}, "at": "datetime", "role": "user"}
+    printed = str([first, {"content": "No.", "role": "assistant"}])
+    write(tmp_path / "a.jsonl", {"conversation": printed}, {"conversation": printed.replace("'datetime'", "now()")})
+    assert outline(read_conversations(open_source(str(tmp_path / "a.jsonl")))) == [(0, "No."), (1, "unreadable_row")]
+
+
+def test_an_open_quote_in_a_tsv_swallows_no_rows_in_silence(tmp_path: Path) -> None:
+    """A later quote closes the cell, so that nothing else tells."""
+    lines = ["prompt\tresponse", 'a\t"Yes he said', "b\tI can't help.", 'c\tok "', "d\tNo.", 'e\t"one\ntwo"', ""]
+    (tmp_path / "a.tsv").write_text("\n".join(lines))
+    items = list(read_conversations(open_source(str(tmp_path / "a.tsv"))))
+    assert outline(items) == [(0, "unreadable_row"), (1, "No."), (2, "one\ntwo")]
+    assert isinstance(items[0], BrokenRow)
+    assert "took in the lines up to 4" in items[0].error.message
+
+
+def test_of_several_lists_the_one_with_conversations_is_the_data(tmp_path: Path) -> None:
+    """Logs of evaluations keep figures beside their samples."""
+    samples = [{"id": 1, "messages": CHAT}, {"id": 2, "messages": CHAT}]
+    figures = [{"scorer": "match", "value": 0.5}]
+    log = {"status": "success", "samples": samples, "reductions": figures}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    assert outline(read_conversations(open_source(str(tmp_path / "log.json")))) == [(0, "No."), (1, "No.")]
+    (tmp_path / "log.json").write_text(json.dumps({**log, "more": samples}))
+    with pytest.raises(SourceError, match="holds several lists of objects"):
+        list(read_conversations(open_source(str(tmp_path / "log.json"))))
+
+
+def test_the_output_beside_what_was_expected_is_the_reply(tmp_path: Path) -> None:
+    """So tools that test models name it."""
+    write(tmp_path / "a.jsonl", {"input": "Q", "actual_output": "No.", "expected_output": "Yes, with pleasure."})
+    (item,) = read_conversations(open_source(str(tmp_path / "a.jsonl")))
+    assert isinstance(item, Conversation)
+    assert [turn.content for turn in item.turns] == ["Q", "No."]
+
+
 def test_each_file_is_read_in_its_own_layout_and_the_user_is_told(tmp_path: Path) -> None:
     """The callback comes before the first conversation of the file."""
     write(tmp_path / "a.jsonl", b"{\n", {"messages": CHAT})

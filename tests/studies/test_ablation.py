@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demur.errors import OutputError
+from demur.errors import OutputError, SourceError
 from demur.model.encoders import Encoder
 from demur.studies import ablation
 from demur.studies.ablation import Cell, Line, ablate
@@ -67,6 +67,20 @@ def test_a_place_that_cannot_be_written_to_is_named(base: Recipe, taxonomy: Taxo
     encoder = Encoder.find(str(tiny_encoder))
     with pytest.raises(OutputError, match=r"cannot write to '/dev/null/out'"):
         ablate(PLAN, base, Path("/dev/null/out"), folders=[], taxonomy=taxonomy, encoder=encoder)
+
+
+def test_what_cells_are_evaluated_on_is_met_before_they_are_trained(
+    base: Recipe, taxonomy: Taxonomy, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """A missing file would else be found after an hour."""
+    plan = replace(PLAN, evaluations=(replace(PLAN.evaluations[0], path="none.jsonl"),))
+    met: list[Cell] = []
+    with pytest.raises(SourceError, match=r"none\.jsonl"):
+        ablate(
+            plan, base, tmp_path, folders=[tmp_path], taxonomy=taxonomy, encoder=Encoder.find(str(tiny_encoder)),
+            on_cell=met.append,
+        )  # fmt: skip
+    assert not met
 
 
 def test_each_variant_has_a_line_of_one_figure_a_seed(run: Callable[..., tuple[list[Line], list[str]]]) -> None:
@@ -156,7 +170,7 @@ def test_a_cell_of_another_recipe_is_refused(
     """It is neither taken for this one's nor overwritten; a damaged one is named."""
     plan = replace(PLAN, seeds=(66,), variants=PLAN.variants[1:2])
     run(plan)
-    with pytest.raises(OutputError, match=r"frozen-66\.json is of another recipe"):
+    with pytest.raises(OutputError, match=r"frozen-66\.json differs in recipe from what is asked for"):
         run(plan, replace(base, hard_negative_weight=2.0))
     (tmp_path / "out" / "cells" / "frozen-66.json").write_text("{")
     with pytest.raises(OutputError, match=r"frozen-66\.json is damaged"):
@@ -172,7 +186,7 @@ def test_a_cell_of_another_tokenizer_is_refused(
     folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
     text = (folder / "tokenizer.json").read_text(encoding="utf-8")
     (folder / "tokenizer.json").write_text(f"{text}\n", encoding="utf-8")
-    with pytest.raises(OutputError, match=r"frozen-66\.json is of another recipe, other data or another encoder"):
+    with pytest.raises(OutputError, match=r"frozen-66\.json differs in encoder from"):
         run(plan, encoder=folder)
 
 

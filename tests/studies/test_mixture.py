@@ -45,6 +45,37 @@ def test_weak_rows_weigh_less_and_are_softened(tmp_path: Path, taxonomy: Taxonom
     assert [(each.weight, each.confidence) for each in found] == [(1.0, 1.0), (0.3, 0.95)]
 
 
+def test_rows_of_other_splits_are_counted(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """A folder may hold files of them; a source must hold a row to train on."""
+    write(tmp_path / "rows" / "a.jsonl", [row("a"), row("b", split="train"), row("c", split="dev")])
+    write(tmp_path / "rows" / "b.jsonl", [row("d", split="dev"), row("e", split="test")])
+    found = mix(recipe(Source("rows")), taxonomy, folders=[tmp_path])
+    assert [each.id for each in found.rows] == ["a", "b"]
+    assert found.other_splits == {"dev": 2, "test": 1}
+    with pytest.raises(
+        SourceError, match=r"b\.jsonl: no labelled row of split 'train'; there are rows of 'dev', 'test'"
+    ):
+        mix(recipe(Source("rows/b.jsonl")), taxonomy, folders=[tmp_path])
+
+
+def test_what_was_put_aside_is_not_learnt(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """It lies beside what was kept, and says why; a file that is named is read."""
+    for name in ("kept", "kept.dropped", "rows.rejects", "rows.journal"):
+        write(tmp_path / "rows" / f"{name}.jsonl", [row(name)])
+    assert [each.id for each in mix(recipe(Source("rows")), taxonomy, folders=[tmp_path]).rows] == ["kept"]
+    named = recipe(Source("rows/kept.dropped.jsonl"))
+    assert [each.id for each in mix(named, taxonomy, folders=[tmp_path]).rows] == ["kept.dropped"]
+
+
+def test_a_source_that_is_null_is_none(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """Tables write it where files of several kinds are merged; synthetic rows have a leaf."""
+    write(
+        tmp_path / "rows.jsonl", [row("a", source=None, leaf="x"), row("b", source=None, leaf=None), row("c", leaf="x")]
+    )
+    found = mix(recipe(Source("rows.jsonl")), taxonomy, folders=[tmp_path]).rows
+    assert [each.source for each in found] == ["synthetic", "unknown", "synthetic"]
+
+
 def test_a_source_sets_how_far_teachers_count(tmp_path: Path, taxonomy: Taxonomy) -> None:
     """0 is no missing value."""
     write(tmp_path / "rows.jsonl", [row("a")])

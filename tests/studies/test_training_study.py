@@ -157,6 +157,22 @@ def test_a_repeated_conversation_keeps_its_fullest_label() -> None:
         assert parts.n_repeated == 2
 
 
+def test_labels_that_contradict_each_other_are_counted() -> None:
+    """The first of two that are equally full counts."""
+    first, other = row("a"), row("a", outcome="none", is_refusal=False, labels=("privacy",))
+    parts = partition([first, other, row("b"), row("b")])
+    assert first in (*parts.training, *parts.tuning, *parts.measuring)
+    assert (parts.n_repeated, parts.n_contradicted) == (2, 1)
+
+
+def test_a_row_that_weighs_nothing_takes_no_row_from_another_source() -> None:
+    """Whichever comes first."""
+    left_out, kept = row("a", weight=0.0), row("a", weight=1.0)
+    for rows in ([left_out, kept], [kept, left_out]):
+        parts = partition(rows)
+        assert (*parts.training, *parts.tuning, *parts.measuring) == (kept,)
+
+
 # Training ------------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -96,14 +97,18 @@ def parse_fields(pairs: list[str] | None, name: str = "--field", example: str = 
     """Read what is given as several `part=column`.
 
     Raises:
-        BadParameter: One has no equals sign.
+        BadParameter: One has no equals sign, or a part is given twice.
     """
     given = [] if pairs is None else pairs
     wrong = [pair for pair in given if "=" not in pair]
     if wrong:
         message = f"{wrong[0]!r} has no equals sign; write it as in {example}"
         raise typer.BadParameter(message, param_hint=name)
-    return dict(tuple(pair.split("=", 1)) for pair in given)  # type: ignore[misc]  # split gives two parts, checked above
+    parts = [pair.partition("=")[0] for pair in given]
+    if repeated := [part for part, n in Counter(parts).items() if n > 1]:
+        message = f"{repeated[0]!r} is given {parts.count(repeated[0])} times; give each once"
+        raise typer.BadParameter(message, param_hint=name)
+    return dict(zip(parts, (pair.partition("=")[2] for pair in given), strict=True))
 
 
 def audit_bar(console: Console, *further: ProgressColumn) -> Progress:

@@ -12,6 +12,8 @@ from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libra
 from demur.cli.progress import TrainingProgress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from demur.model.beginning import Beginning
     from demur.taxonomy import Taxonomy
 
@@ -105,6 +107,21 @@ def train(
     is_kept = training.get("from_weights", {}).get("is_calibration_kept", False)
     said = "calibrated as before; validated on" if is_kept else "calibrated on"
     print(f"{out}: trained on {sum(rows['training'].values())} rows; {said} {rows['tuning']}")
+    if left_out := _left_out(rows):
+        print(f"left out: {'; '.join(left_out)}")
+
+
+def _left_out(rows: Mapping[str, Any]) -> list[str]:
+    """Say which rows were given and not trained on, but for those that are held out to calibrate and measure by."""
+    from demur.stats.numbers import of_splits
+
+    contradicted = f", {rows['contradicted']:,} of them with the opposite verdict" if rows["contradicted"] else ""
+    return [
+        *([of_splits(rows["other_splits"])] if rows["other_splits"] else []),
+        *([f"{rows['avoided']:,} whose prompt is to be avoided"] if rows["avoided"] else []),
+        *([f"{rows['repeated']:,} that repeat a conversation{contradicted}"] if rows["repeated"] else []),
+        *([f"{rows['withheld']:,} whose prompt is held out"] if rows["withheld"] else []),
+    ]
 
 
 def _require_one_form(

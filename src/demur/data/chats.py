@@ -7,7 +7,7 @@ empty turn, and a null reply is an error of the row once that reply is to be jud
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from demur.data.messages import (
     Message,
@@ -172,20 +172,21 @@ def read_message(values: Values, where: str) -> list[Spoken]:
 
 def read_pair(values: Values, where: str) -> list[Spoken]:
     """Read a prompt and its response."""
-    return [(_side(values), (*_opening(values, where), *_reply(values["response"], where, "response")))]
+    opening = _opening(values, where)
+    return [(_side(values), (*opening, *_reply(values["response"], where, "response", opening)))]
 
 
 def read_other_reply(values: Values, where: str) -> list[Spoken]:
     """Read a conversation with another reply in place of its last turn."""
     said = _opening(values, where)
     before = said[:-1] if said and said[-1].role == "assistant" else said
-    return [(_side(values), (*before, *_reply(values["response"], where, "response")))]
+    return [(_side(values), (*before, *_reply(values["response"], where, "response", before)))]
 
 
 def read_alpaca(values: Values, where: str) -> list[Spoken]:
     """Read an instruction, the input that it speaks of, and the output: the first two are one user turn."""
     opening = _opening(values, where, "instruction")
-    return [(_side(values), (*opening, *_reply(values["output"], where, "output")))]
+    return [(_side(values), (*opening, *_reply(values["output"], where, "output", opening)))]
 
 
 def read_text(values: Values, where: str) -> list[Spoken]:
@@ -200,10 +201,10 @@ def read_reply(values: Values, where: str) -> list[Spoken]:
 
 def read_preference(values: Values, where: str) -> list[Spoken]:
     """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
-    sides = [(side, _spoken(values[side], where, side)) for side in _SIDES]
+    opening = _opening(values, where)
+    sides = [(side, _spoken(values[side], where, side, opening)) for side in _SIDES]
     return [
-        (side, _under_system(values, said, where) if _has_user(said) else (*_opening(values, where), *said))
-        for side, said in sides
+        (side, _under_system(values, said, where) if _has_user(said) else (*opening, *said)) for side, said in sides
     ]
 
 
@@ -227,7 +228,9 @@ def _holds_messages(value: object) -> bool:
 
 
 def _is_exchange(item: object) -> bool:
-    return isinstance(item, list | tuple) and len(item) == 2 and all(isinstance(said, str) for said in item)  # noqa: PLR2004
+    if not isinstance(item, list | tuple) or len(item) != 2:  # noqa: PLR2004
+        return False
+    return all(said is None or isinstance(said, str) for said in item)
 
 
 def _has_user(messages: tuple[Message, ...]) -> bool:
@@ -266,26 +269,57 @@ def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
 
 
 def _history(values: Values, where: str) -> tuple[Message, ...]:
-    """Return what was said before the prompt."""
+    """Return what was said before the prompt.
+
+    Raises:
+        RowError: It holds something that is neither a message nor a question with its answer.
+    """
     value = values.get("history")
+    if is_nothing(value):
+        return ()
+    if not is_history(value):
+        message = (
+            f"history cannot be read ({type(value).__name__}); give messages, or pairs of a question and its answer"
+        )
+        raise RowError(message, where=where)
     said: list[Message] = []
-    for item in (as_message_list(value) or ()) if is_history(value) else ():
+    for item in as_message_list(value) or ():
         if isinstance(item, list | tuple):
+            # A question that waits for its answer stands with a null, as Gradio has it.
             question, answer = item
-            said += [Message("user", question), Message("assistant", answer)]
+            said += [] if question is None else [Message("user", question)]
+            said += [] if answer is None else [Message("assistant", answer)]
         else:
             said += read_messages([item], where)
     return tuple(said)
 
 
-def _reply(value: object, where: str, column: str) -> tuple[Message, ...]:
-    if _holds_messages(value):
+def _reply(value: object, where: str, column: str, opening: Sequence[Message]) -> tuple[Message, ...]:
+    if _holds_messages(value) and not _is_written(value, where, opening):
         return read_messages(value, where)
     return (Message("assistant", text_of(value, where, column)),)
 
 
-def _spoken(value: object, where: str, column: str) -> tuple[Message, ...]:
+def _is_written(value: object, where: str, opening: Sequence[Message]) -> bool:
+    """Tell whether a text of messages is what the assistant wrote when it was asked for a conversation.
+
+    Its user says something else than the one who is answered; what only holds a table's cells repeats that.
+    """
+    asked = {_squeezed(message.content) for message in opening if message.role == "user"}
+    if not isinstance(value, str) or not asked:
+        return False
+    users = {_squeezed(message.content) for message in read_messages(value, where) if message.role == "user"}
+    return bool(users) and not any(said in one or one in said for said in users for one in asked)
+
+
+def _squeezed(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _spoken(value: object, where: str, column: str, opening: Sequence[Message] = ()) -> tuple[Message, ...]:
     if _holds_messages(value):
+        if _is_written(value, where, opening):
+            return (Message("assistant", text_of(value, where, column)),)
         return read_messages(value, where)
     text = text_of(value, where, column)
     return (Message("assistant", None),) if text is None else read_transcript(text, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from demur.data.shapes import detect
 from demur.errors import LayoutError, RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from demur.data.shapes import Layout
 
@@ -165,6 +166,10 @@ def _items(document: object, file: str) -> list[object]:
     if layout is not None and layout.name != "reply":
         return [document]
     if len(tables) > 1:
+        # Logs of evaluations keep figures beside their samples: one list of conversations among others is the data.
+        said = [table for table in tables.values() if _is_of_conversations(table)]
+        if len(said) == 1 and layout is None:
+            return list(said[0])
         message = f"{file}: holds several lists of objects ({', '.join(map(str, tables))}); give each its own file"
         raise SourceError(message)
     if layout is not None:
@@ -192,6 +197,13 @@ def _is_conversation(items: list[object]) -> bool:
     return bool(items) and all(
         is_message(item) and isinstance(item, dict) and not _GROUP_KEYS & item.keys() for item in items
     )
+
+
+def _is_of_conversations(table: Sequence[object]) -> bool:
+    """Tell whether the first row of a list fits a layout that has a request or turns; a text alone may be anything."""
+    with contextlib.suppress(LayoutError):
+        return isinstance(table[0], dict) and detect(table[0]).name != "reply"
+    return False
 
 
 def _is_table(value: object) -> bool:

@@ -96,13 +96,20 @@ class LabelledRows:
     other_splits: Mapping[str, int]
 
 
+_PUT_ASIDE = (".dropped.jsonl", ".rejects.jsonl", ".journal.jsonl")
+
+
 def labelled_files(path: Path) -> list[Path]:
     """Return the JSONL files below a folder, by name; a path that is no folder stands for itself.
+
+    What `demur synth` put aside there, dropped and rejected rows and its journal, is no row to learn from.
 
     Raises:
         SourceError: There is none below the folder.
     """
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*.jsonl")) if not file.name.endswith(_PUT_ASIDE)]
     if not files:
         message = f"no .jsonl file below {str(path)!r}; give a JSONL file, or a folder that holds some"
         raise SourceError(message)
@@ -195,6 +202,13 @@ def _sound(lines: Iterator[Row | RowError]) -> Iterator[Row]:
         yield line
 
 
+def _source_of(row: Mapping[str, object]) -> str:
+    """Name the source of a row; a null, which tables write where files of several kinds are merged, is none."""
+    if row.get("source") is not None:
+        return str(row["source"])
+    return "unknown" if row.get("leaf") is None else "synthetic"
+
+
 def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     row, where = line.fields, line.where
     labels = kinds_of(row, taxonomy, where)
@@ -202,7 +216,7 @@ def _labelled(line: Row, taxonomy: Taxonomy) -> Labelled:
     return Labelled(
         conversation=conversation_of(line),
         id=where if row.get("id") is None else str(row["id"]),
-        source=str(row.get("source", "synthetic" if "leaf" in row else "unknown")),
+        source=_source_of(row),
         outcome=outcome_of(row, where),
         is_refusal=bit_of(row, where),
         labels=labels,

@@ -39,7 +39,8 @@ _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("tool", "function", "observation", "ipython", "tool_response", "function_response"), "tool"),
 }
 _ROLE_KEYS = ("role", "from")
-_PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?:'[^{{}}]*, )?'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
+# The role may stand behind other fields, and what these hold may have braces, too.
+_PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?=')(?s:.{{0,8000}}?)'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
 CONTENT_KEYS = ("content", "value", "text")
 _CALL_KEYS = ("tool_calls", "function_call")
 # How tables write that there are none.

@@ -145,7 +145,7 @@ def _delimited(opened: Opened, delimiters: Sequence[str]) -> Iterator[Record]:
         reader = csv.reader(itertools.chain((first,), text), delimiter=delimiter, strict=True)
         header = _header(reader, f"{opened.file}:{n_blank + 1}")
         if header:
-            yield from _table_records(reader, header, opened, n_blank)
+            yield from _table_records(reader, header, opened, n_blank, delimiter)
 
 
 def _first_filled(text: io.TextIOWrapper) -> tuple[int, str]:
@@ -167,7 +167,9 @@ def _decoded(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
         text.detach()
 
 
-def _table_records(reader: Reader, header: Sequence[str], opened: Opened, n_above: int) -> Iterator[Record]:
+def _table_records(
+    reader: Reader, header: Sequence[str], opened: Opened, n_above: int, delimiter: str
+) -> Iterator[Record]:
     n_taken_in = 0
     while True:
         line = n_above + reader.line_num + 1
@@ -185,7 +187,13 @@ def _table_records(reader: Reader, header: Sequence[str], opened: Opened, n_abov
             n_taken_in += n_further
             yield Record(line, RowError(message, where=where), opened.share())
             continue
-        if cells:
+        if cells and delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+            n_further = n_above + reader.line_num - line
+            took_in = f"took in the lines up to {line + n_further:,}"
+            message = f"a cell that begins with a quote {took_in}; quote every cell, or none"
+            n_taken_in += n_further
+            yield Record(line, RowError(message, where=where), opened.share())
+        elif cells:
             yield Record(line, _cell_fields(header, cells, where), opened.share())
     if n_taken_in:
         _LOG.warning(

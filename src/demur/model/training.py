@@ -118,7 +118,10 @@ def require_enough(n_training: int, n_held_out: int, settings: TrainingSettings)
         message = f"{n_training} training rows are fewer than one batch of {settings.batch_size}; give more rows"
         raise TrainingError(message)
     if not n_held_out:
-        message = "no row is held out to choose the epoch by; give more rows that are clearly labelled"
+        message = (
+            "no row is held out to choose the epoch by; give more real replies that are clearly labelled: synthetic, "
+            "weak and hard-drawn rows never are"
+        )
         raise TrainingError(message)
 
 

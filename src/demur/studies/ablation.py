@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.conversation import Conversation
+    from demur.data.labelled import Labelled
     from demur.model.training import Step, Validation
-    from demur.studies.plan import Plan, Variant
+    from demur.studies.plan import Dev, Plan, Variant
     from demur.studies.recipe import Recipe
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Verdict
@@ -103,6 +104,9 @@ def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
     """
     bench = _Bench(plan, base, out, folders, taxonomy, encoder, resamples)
     made(out)
+    # What is missing is better met before the first cell has trained for an hour.
+    for dev in plan.evaluations:
+        bench.rows(dev)
     with held(out, out / ".lock"):
         for cell in bench.cells():
             if bench.finished(cell) is not None:
@@ -144,17 +148,23 @@ class _Bench:
             message = f"{path} is damaged ({type(error).__name__}); remove it to compute the cell again"
             raise OutputError(message) from error
         if not is_of_this_plan:
-            message = f"{path} is of another recipe, other data or another encoder; remove it, or give another folder"
+            was, now = content["identity"], self._identity(cell)
+            changed = ", ".join(sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key)))
+            message = f"{path} differs in {changed} from what is asked for; remove it, or give another folder"
             raise OutputError(message)
         return content
+
+    def rows(self, dev: Dev) -> list[Labelled]:
+        """Read what the cells are evaluated on."""
+        split = None if dev.split == "all" else dev.split
+        return read_labelled(located(dev.path, self.folders), self.taxonomy, split=split)
 
     def keep(self, cell: Cell, labeler: Labeler) -> None:
         """Evaluate a labeler on the dev files and write the cell, whole or not at all."""
         evaluations = {}
         for dev in self.plan.evaluations:
-            split = None if dev.split == "all" else dev.split
-            rows = read_labelled(located(dev.path, self.folders), self.taxonomy, split=split)
-            evaluations[dev.path] = evaluate(labeler, rows, self.taxonomy, resamples=self.resamples).to_json()
+            found = evaluate(labeler, self.rows(dev), self.taxonomy, resamples=self.resamples)
+            evaluations[dev.path] = found.to_json()
         write_json(self._path(cell), {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations})
 
     def labeler(self, cell: Cell, **callbacks: Any) -> Labeler:  # noqa: ANN401  # handed on to training

@@ -76,6 +76,7 @@ class Lesson:
             _through(view, parts.measuring),
             n_avoided=parts.n_avoided,
             n_repeated=parts.n_repeated,
+            n_contradicted=parts.n_contradicted,
             n_withheld=parts.n_withheld,
             is_thin=parts.is_thin,
             met=parts.met,

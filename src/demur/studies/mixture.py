@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from demur.errors import SourceError
 from demur.labelers.keywords import KeywordLabeler
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from demur.data.labelled import Labelled, Texts
     from demur.studies.recipe import Recipe, Source
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Mixture", "files_of", "harder", "located", "mix"]
 
+# What is trained on; a row that says nothing of splits was given to be.
+_SPLITS = (None, "train")
 # A label that came indirectly is a little wrong: its target is softened, and it weighs less beside one that was read.
 _WEAK_CONFIDENCE = 0.95
 _WEAK_WEIGHT = 0.3
@@ -36,6 +39,7 @@ class Mixture:
         avoided: Rows whose prompts must not be trained on.
         files: Where the rows come from.
         avoided_files: Where the avoided rows come from.
+        other_splits: Number of rows that are of another split than `train`, and so left out, by their split.
         text_files: Where the texts of rows come from that carry none.
     """
 
@@ -43,6 +47,7 @@ class Mixture:
     avoided: tuple[Labelled, ...]
     files: tuple[Path, ...]
     avoided_files: tuple[Path, ...]
+    other_splits: Mapping[str, int] = field(default_factory=dict)
     text_files: tuple[Path, ...] = ()
 
 
@@ -76,12 +81,22 @@ def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> 
     """
     rows: list[Labelled] = []
     files: list[Path] = []
+    other_splits: Counter[str] = Counter()
     by_id: dict[tuple[str, ...], Texts] = {}
     for source in recipe.sources:
         if source.texts not in by_id:
             by_id[source.texts] = read_texts(_files(source.texts, folders))
         found, texts = _files([source.path], folders), by_id[source.texts]
-        read = [row for file in found for row in read_labelled(file, taxonomy, split="train", texts=texts)]
+        every = [row for file in found for row in read_labelled(file, taxonomy, texts=texts)]
+        read = [row for row in every if row.split in _SPLITS]
+        others = Counter(row.split for row in every if row.split is not None and row.split not in _SPLITS)
+        if not read:
+            where = located(source.path, folders)
+            message = (
+                f"{where}: no labelled row of split 'train'; there are rows of {', '.join(map(repr, sorted(others)))}"
+            )
+            raise SourceError(message)
+        other_splits += others
         files += found
         number = math.ceil(recipe.share * min(len(read), source.sample or len(read)))
         rows += [_weighed(row, source) for row in _sampled(read, number, recipe.settings.seed)]
@@ -91,7 +106,14 @@ def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> 
         by_id[recipe.texts] = read_texts(_files(recipe.texts, folders))
     avoided = [row for file in avoided_files for row in read_labelled(file, taxonomy, texts=by_id[recipe.texts])]
     texts_of = dict.fromkeys(file for paths in by_id for file in _files(paths, folders))
-    return Mixture(tuple(rows), tuple(avoided), tuple(files), tuple(avoided_files), tuple(texts_of))
+    return Mixture(
+        tuple(rows),
+        tuple(avoided),
+        tuple(files),
+        tuple(avoided_files),
+        dict(sorted(other_splits.items())),
+        tuple(texts_of),
+    )
 
 
 def files_of(recipe: Recipe, folders: Sequence[Path]) -> list[Path]:

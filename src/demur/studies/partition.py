@@ -31,6 +31,7 @@ class Partition:
         measuring: Measures the gate's operating point and how sure the head is of the true kinds, and nothing else.
         n_avoided: Rows left out because their prompt stands in a file to be avoided.
         n_repeated: Rows left out because the same conversation came before.
+        n_contradicted: Those among the repeated ones that say otherwise whether the reply refuses.
         n_withheld: Rows left out because their prompt is held out, and they are none to measure by.
         is_thin: Whether there were too few clear prompts to calibrate by, so that synthetic rows help to tune.
         met: Digests, rising, of the prompts that the seed draws to be held out and training meets all the same, for no
@@ -43,6 +44,7 @@ class Partition:
     measuring: tuple[Labelled, ...]
     n_avoided: int = 0
     n_repeated: int = 0
+    n_contradicted: int = 0
     n_withheld: int = 0
     is_thin: bool = False
     met: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ def partition(
     Only clear labels on real replies are held out: neither weak ones, nor synthetic rows, nor rows that were drawn for
     being hard, nor variants of other rows say how the gate does on real data. A variant stands where the prompt stands
     that it was made from, however its own is written. Rows that repeat a conversation are left out, the one with the
-    fuller label kept.
+    fuller label kept, and of equal ones the first.
 
     Args:
         rows: Labelled conversations, in any order.
@@ -105,6 +107,7 @@ def partition(
         **{name: tuple(rows) for name, rows in sides.items()},
         n_avoided=len(rows) - len(clean),
         n_repeated=len(clean) - len(unique),
+        n_contradicted=_contradicted(clean, unique),
         n_withheld=n_withheld,
         is_thin=is_thin,
         met=tuple(sorted(now_met.union(met))),
@@ -136,8 +139,15 @@ def _unique(rows: Sequence[Labelled]) -> list[Labelled]:
     return list(fullest.values())
 
 
-def _fullness(row: Labelled) -> tuple[bool, bool, bool]:
-    return (not row.is_weak, row.outcome is not None, bool(row.labels))
+def _fullness(row: Labelled) -> tuple[bool, bool, bool, bool]:
+    # A source of weight 0, as an ablation leaves one out, takes no row from another.
+    return (row.weight > 0, not row.is_weak, row.outcome is not None, bool(row.labels))
+
+
+def _contradicted(rows: Sequence[Labelled], unique: Sequence[Labelled]) -> int:
+    kept = {row.conversation.turns: row.is_refusal for row in unique}
+    pairs = ((row.is_refusal, kept[row.conversation.turns]) for row in rows)
+    return sum(one is not None and other is not None and one != other for one, other in pairs)
 
 
 def _digest(key: str) -> str:

@@ -60,7 +60,7 @@ class Balance:
     """Weigh rare kinds up in their loss: min(cap, (rows of the commonest kind / rows of this one) ** exponent).
 
     Attributes:
-        exponent: 0 leaves the kinds as they come, 1 gives each the same weight in sum.
+        exponent: 0 leaves the kinds as they come, 1 gives each the same weight in sum, before sources are weighed.
         cap: Weight that no kind exceeds.
     """
 
