@@ -610,3 +610,19 @@ def test_of_two_usual_columns_of_replies_the_other_is_named(judged: str, rival: 
     doubt = detect(fields).doubt(fields)
     assert doubt is not None
     assert f"'{judged}' is judged, and '{rival}' beside it may be the reply" in doubt
+
+
+@pytest.mark.parametrize(
+    ("row", "given", "said"),
+    [
+        ({"id": "a", "choices": [{"message": {"content": "No."}}]}, {}, "'choices' is a list, and a column"),
+        ({"custom_id": "a", "response": {"body": {"choices": []}}}, {}, "'response' is an object, and a column"),
+        ({"id": 1, "filtered_resps": [["No."]]}, {"response": "filtered_resps"}, "'filtered_resps' is a list"),
+    ],
+)
+def test_a_reply_within_an_object_is_said_to_be_out_of_reach(row: Fields, given: dict[str, str], said: str) -> None:
+    """To name the column, which is the usual advice, would lead back to the same error."""
+    with pytest.raises(LayoutError, match="fit no layout") as error:
+        detect(row, given)
+    assert said in str(error.value)
+    assert ",," not in str(error.value)

@@ -146,6 +146,17 @@ def test_prompts_to_be_avoided_are_on_no_side() -> None:
     assert "request 7" not in {prompt_key(each.conversation) for each in sides}
 
 
+def test_a_greeting_before_a_request_makes_it_no_other_one() -> None:
+    """What is evaluated is the reply to the last request, and it may be trained on in a longer conversation, too."""
+    asked = "How do I open the door of my own house without a key?"
+    greeted = (Turn("user", "Hi"), Turn("assistant", "Hello!"), Turn("user", asked.upper()), Turn("assistant", "No."))
+    longer = (*greeted, Turn("user", "Why?"), Turn("assistant", "No."))
+    rows = [row("another"), *(replace(row("x"), conversation=Conversation(turns)) for turns in (greeted, longer))]
+    assert partition(rows, avoid=[row(asked)]).n_avoided == 2
+    # Short ones go on with anything.
+    assert partition(rows, avoid=[row("Why?")]).n_avoided == 0
+
+
 def test_a_repeated_conversation_keeps_its_fullest_label() -> None:
     """A weak label, a bare one, one with a kind: the last is the fullest, wherever it stands."""
     weak = row("a", is_weak=True, labels=())

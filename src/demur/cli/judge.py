@@ -173,9 +173,15 @@ def _how_to_ask_again(found: Audit) -> str | None:
     n = sum(count for reason, count in found.composition.unscored.items() if is_without_answer(reason))
     if not n:
         return None
+    n_cut = found.composition.unscored.get("judge_answer_cut", 0)
+    cut = (
+        f"; {n_cut:,} ended at max_tokens: more of them asks all anew, as --parameter max_tokens=N does"
+        if n_cut
+        else ""
+    )
     return (
         f"{with_noun(n, 'reply', 'replies')} without a verdict of the judge; --resume leaves a finished audit as it "
-        "is, --overwrite asks them again, and takes all that was answered from the cache, unpaid"
+        f"is, --overwrite asks them again, and takes all that was answered from the cache, unpaid{cut}"
     )
 
 

@@ -323,15 +323,34 @@ def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
         raise LayoutError(message)
 
 
+# What APIs, engines and tools that evaluate put what came out into.
+_WRAPPERS = frozenset(
+    {"answers", "body", "choices", "completions", "output", "outputs", "response", "resps", "result", "results"}
+)
+
+
 def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> str:
     met = _listed([f"{column} ({type(value).__name__})" for column, value in fields.items()])
-    chosen = "".join(f", with {part}={column}," for part, column in given.items())
+    chosen = f", with {', '.join(f'{part}={column}' for part, column in given.items())}," if given else ""
     needs = dict.fromkeys(f"{shape.name} ({', '.join(shape.needs)})" for shape in _shapes(name))
     what = "no layout" if name is None else f"not the layout {name!r}"
     return (
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
         "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
-        "(fields={'prompt': COLUMN, 'response': COLUMN})"
+        f"(fields={{'prompt': COLUMN, 'response': COLUMN}}){_within(fields, given)}"
+    )
+
+
+def _within(fields: Mapping[str, object], given: Mapping[str, str]) -> str:
+    """Say what to do where the reply seems to stand within an object or a list: no column that is named reaches it."""
+    names = {*given.values(), *_WRAPPERS}
+    nested = [name for name, value in fields.items() if name in names and isinstance(value, dict | list) and value]
+    if not nested:
+        return ""
+    what = "an object" if isinstance(fields[nested[0]], dict) else "a list"
+    return (
+        f". {nested[0]!r} is {what}, and a column is taken as a whole: where the reply stands within it, write its "
+        "text into a column of its own, as from choices[0].message.content"
     )
 
 

@@ -19,6 +19,8 @@ __all__ = ["Partition", "partition", "prompt_key"]
 # Share of the prompts with clear labels that training never sees: one half chooses the epoch and calibrates,
 # the other measures the operating point that corrected shares need, and calibrates sets of kinds.
 _HELD_OUT_SHARE = 0.12
+# Characters from which a request is taken to be the same one wherever it stands; shorter ones go on with anything.
+_TELLING = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def partition(
 
     Args:
         rows: Labelled conversations, in any order.
-        avoid: Rows whose prompts must stand on no side.
+        avoid: Rows whose prompts must stand on no side, nor, where it says enough to be known by, their last request in
+            any turn: a greeting before it makes it no other.
         seed: Draws the prompts that are held out.
         enough: With fewer clear prompts than this, synthetic ones are drawn, too, of which the rows tune and never
             measure.
@@ -81,7 +84,8 @@ def partition(
             held out.
     """
     avoided = {_prompt_of(row) for row in avoid}
-    clean = [row for row in rows if _prompt_of(row) not in avoided]
+    last = {said[-1] for row in avoid if (said := _said(row)) and len(said[-1]) >= _TELLING}
+    clean = [row for row in rows if _prompt_of(row) not in avoided and last.isdisjoint(_said(row))]
     unique = _unique(clean)
     fresh = [row for row in unique if _digest(_prompt_of(row)) not in met] if met else unique
     measurable = {_prompt_of(row) for row in fresh if _is_clear(row)}
@@ -112,6 +116,10 @@ def partition(
         is_thin=is_thin,
         met=tuple(sorted(now_met.union(met))),
     )
+
+
+def _said(row: Labelled) -> list[str]:
+    return [folded(turn.content) for turn in row.conversation.turns if turn.role == "user"]
 
 
 def _prompt_of(row: Labelled) -> str:
