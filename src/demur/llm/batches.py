@@ -144,7 +144,10 @@ class _Errand:
                 (reply,) = self._desk.direct.replies([request], self._is_usable)
             except BudgetError:
                 return False
-            self._take(key, reply)
+            # What may go well later, and costs nothing, is asked again with the others.
+            is_passing = isinstance(reply, Failure) and reply.reason == "provider_unavailable" and not reply.may_be_paid
+            if not is_passing:
+                self._take(key, reply)
         return True
 
     def _make(self) -> bool:
