@@ -626,3 +626,17 @@ def test_a_reply_within_an_object_is_said_to_be_out_of_reach(row: Fields, given:
         detect(row, given)
     assert said in str(error.value)
     assert ",," not in str(error.value)
+
+
+def test_a_request_within_an_object_is_said_to_be_left_out() -> None:
+    """So completions that a provider stores are written; the column as a whole is no prompt."""
+    fields: Fields = {
+        "id": "a",
+        "input": {"messages": [{"role": "user", "content": "Hi"}]},
+        "output": "I can't do that.",
+    }
+    doubt = detect(fields).prompt_doubt(fields)
+    assert doubt is not None
+    assert "'output' is judged without what it answers, which 'input' beside it may hold" in doubt
+    assert doubt.endswith("within it into a column of its own, as `prompt`")
+    assert detect({**fields, "input": {}}).prompt_doubt({**fields, "input": {}}) is None

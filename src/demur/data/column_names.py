@@ -68,12 +68,16 @@ def may_be_a_reply(column: str, value: object) -> bool:
 
 
 def may_be_a_prompt(column: str, value: object) -> bool:
-    """Tell whether a column may hold what is replied to: words, and named so, but not as what is known of it."""
+    """Tell whether a column may hold what is replied to: words, or what has some within, and named so.
+
+    What is known of a prompt is named otherwise.
+    """
     *others, last = _words(column)
     is_named_so = (
         last in _PROMPTS or (last in _ASKERS and not others) or (last == "text" and bool(_PROMPTS & {*others}))
     )
-    return is_named_so and not _NO_ASKERS & {*others} and _is_in_words(value)
+    has_words = _is_in_words(value) or (isinstance(value, dict | list) and bool(value))
+    return is_named_so and not _NO_ASKERS & {*others} and has_words
 
 
 def _is_in_words(value: object) -> bool:

@@ -107,9 +107,12 @@ class Layout:
         if self.name != "reply" or not others:
             return None
         given = {"prompt": others[0], "response": next(iter(self.columns.values()))}
+        remedy = f"give {' '.join(f'--field {part}={column}' for part, column in given.items())} (fields={given})"
+        if isinstance(fields[others[0]], dict | list):
+            remedy = "write the request, or the messages, within it into a column of its own, as `prompt`"
         return (
             f"{given['response']!r} is judged without what it answers, which {others[0]!r} beside it may hold; if so, "
-            f"give {' '.join(f'--field {part}={column}' for part, column in given.items())} (fields={given})"
+            f"{remedy}"
         )
 
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
