@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demur.errors import OutputError, SourceError
+from demur.errors import DemurError, OutputError, SourceError
 from demur.model.encoders import Encoder
 from demur.studies import ablation
 from demur.studies.ablation import Cell, Line, ablate
@@ -81,6 +81,20 @@ def test_what_cells_are_evaluated_on_is_met_before_they_are_trained(
             on_cell=met.append,
         )  # fmt: skip
     assert not met
+
+
+def test_what_is_evaluated_on_and_trained_on_is_said(
+    run: Callable[..., tuple[list[Line], list[str]]], base: Recipe, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not where the recipe avoids it."""
+    plan = replace(PLAN, seeds=(66,), variants=PLAN.variants[1:2])
+    run(plan)
+    assert "hand.jsonl: the prompts of " in caplog.text
+    assert "are trained on" in caplog.text
+    caplog.clear()
+    with pytest.raises(DemurError):
+        run(plan, replace(base, avoid=("hand.jsonl",)))
+    assert "trained on" not in caplog.text
 
 
 def test_each_variant_has_a_line_of_one_figure_a_seed(run: Callable[..., tuple[list[Line], list[str]]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import statistics
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from demur.studies.evaluation import evaluate
 from demur.studies.holding import held
 from demur.studies.lesson import Lesson
 from demur.studies.mixture import files_of, located
+from demur.studies.partition import prompt_key
 from demur.studies.training import train_recipe
 from demur.studies.writing import made, write_json
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from demur.verdict import Labeler, Verdict
 
 __all__ = ["Cell", "Line", "ablate"]
+
+_LOG = logging.getLogger(__name__)
 
 # Written when a cell's training has ended, beside its weights: what these were trained on, and how.
 _TRAINED = "trained.json"
@@ -104,9 +108,8 @@ def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
     """
     bench = _Bench(plan, base, out, folders, taxonomy, encoder, resamples)
     made(out)
-    # What is missing is better met before the first cell has trained for an hour.
-    for dev in plan.evaluations:
-        bench.rows(dev)
+    # What is missing, or learnt by heart, is better met before the first cell has trained for an hour.
+    bench.warn_of_what_is_trained_on()
     with held(out, out / ".lock"):
         for cell in bench.cells():
             if bench.finished(cell) is not None:
@@ -158,6 +161,19 @@ class _Bench:
         """Read what the cells are evaluated on."""
         split = None if dev.split == "all" else dev.split
         return read_labelled(located(dev.path, self.folders), self.taxonomy, split=split)
+
+    def warn_of_what_is_trained_on(self) -> None:
+        """Say how many rows of which evaluation have a prompt that the recipe trains on."""
+        rows_of = {dev.path: self.rows(dev) for dev in self.plan.evaluations}
+        lesson = Lesson.of(self.base, self.taxonomy, folders=self.folders)
+        trained = {prompt_key(row.conversation) for row in lesson.parts.training}
+        for path, rows in rows_of.items():
+            n_met = sum(prompt_key(row.conversation) in trained for row in rows)
+            if n_met:
+                _LOG.warning(
+                    "%s: the prompts of %d of its %d rows are trained on, so its figures say little of other data; "
+                    "give another split, or a file that the recipe avoids", path, n_met, len(rows),
+                )  # fmt: skip
 
     def keep(self, cell: Cell, labeler: Labeler) -> None:
         """Evaluate a labeler on the dev files and write the cell, whole or not at all."""
