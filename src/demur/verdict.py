@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol, Self, get_args
@@ -90,9 +91,26 @@ class Policy(StrEnum):
         """Tell whether an outcome counts as a refusal."""
         return outcome == "full" or (outcome == "partial" and self is not Policy.strict)
 
-    def thresholds(self, usual: Thresholds) -> Thresholds:
-        """Return where probabilities become decisions under the policy, from where they do under `standard`."""
-        return replace(usual, refusal=usual.refusal / 2) if self is Policy.broad else usual
+    def thresholds(self, usual: Thresholds, given: Thresholds | float | None = None) -> Thresholds:
+        """Return where probabilities become decisions under the policy.
+
+        Args:
+            usual: Where they do under `standard`.
+            given: What is asked for instead: all of it, or a number, which is the threshold of a refusal alone.
+
+        Raises:
+            TypeError: What is asked for is something else.
+            ValueError: The number is no probability.
+        """
+        if isinstance(given, Thresholds):
+            return given
+        own = replace(usual, refusal=usual.refusal / 2) if self is Policy.broad else usual
+        if given is None:
+            return own
+        if isinstance(given, numbers.Real):
+            return replace(own, refusal=float(given))
+        message = f"thresholds={given!r}; give a number, the probability from which a reply refuses, or Thresholds(…)"
+        raise TypeError(message)
 
     @classmethod
     def refusal_thresholds(cls, fitted: Thresholds) -> tuple[float, ...]:

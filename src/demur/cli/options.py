@@ -234,8 +234,6 @@ def open_analyzer(
     """Load the analyzer that the options ask for, and say on standard error what runs it."""
     runtime = Runtime() if runtime is None else runtime
     quiet_libraries(n_threads=runtime.n_threads)
-    from dataclasses import replace
-
     from demur.labelers.classifier import Analyzer
     from demur.model.runtime.choice import open_engine
     from demur.model.weights import Weights
@@ -247,9 +245,7 @@ def open_analyzer(
     stated = _coverage(coverage)
     console = Console(stderr=True)
     loaded = Weights.load(weights, taxonomy=Taxonomy.load(taxonomy), encoder=encoder)
-    thresholds = policy.thresholds(loaded.thresholds)
-    if threshold is not None:
-        thresholds = replace(thresholds, refusal=threshold)
+    thresholds = policy.thresholds(loaded.thresholds, threshold)
     engine = open_engine(
         runtime.engine,
         loaded,

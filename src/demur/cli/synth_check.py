@@ -50,7 +50,7 @@ def check(
 ) -> None:
     """Find exact and near duplicates, and account for each row that is dropped."""
     from demur.cli.rows_out import rows_writer
-    from demur.data.labelled import labelled_files, read_texts
+    from demur.data.labelled import DROPPED, labelled_files, read_texts
     from demur.synthesis.duplicate_check import DuplicateCheck
 
     console = Console(stderr=True)
@@ -67,7 +67,7 @@ def check(
         keep: Callable[[str], None] | None = None
         reject: Callable[[str], None] | None = None
         if out is not None:
-            dropped = out.with_suffix(".dropped.jsonl")
+            dropped = out.with_suffix(DROPPED)
             inputs = [file, *avoided, *kept_before, *(each for path in texts or () for each in labelled_files(path))]
             keep = stack.enter_context(rows_writer(out, overwrite=overwrite, apart_from=inputs))
             reject = stack.enter_context(rows_writer(dropped, overwrite=overwrite, apart_from=inputs))

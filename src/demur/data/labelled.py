@@ -22,7 +22,7 @@ from demur.data.label_fields import (
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
 
 __all__ = [
+    "DROPPED",
+    "JOURNAL",
+    "REJECTS",
     "Labelled",
     "LabelledRows",
     "Outcome",
     "Texts",
     "labelled_files",
+    "none_of_split",
     "read_labelled",
     "read_split",
     "read_texts",
@@ -96,7 +100,8 @@ class LabelledRows:
     other_splits: Mapping[str, int]
 
 
-_PUT_ASIDE = (".dropped.jsonl", ".rejects.jsonl", ".journal.jsonl")
+DROPPED, REJECTS, JOURNAL = ".dropped.jsonl", ".rejects.jsonl", ".journal.jsonl"
+"""How the names of files end that hold what `demur synth` put aside, beside what it kept."""
 
 
 def labelled_files(path: Path) -> list[Path]:
@@ -109,7 +114,7 @@ def labelled_files(path: Path) -> list[Path]:
     """
     files = [path]
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*.jsonl")) if not file.name.endswith(_PUT_ASIDE)]
+        files = [file for file in sorted(path.rglob("*.jsonl")) if not file.name.endswith((DROPPED, REJECTS, JOURNAL))]
     if not files:
         message = f"no .jsonl file below {str(path)!r}; give a JSONL file, or a folder that holds some"
         raise SourceError(message)
@@ -162,16 +167,19 @@ def read_split(
         else:
             others[row.split] += 1
     if not rows and others:
-        message = (
-            f"{path}: no labelled row of split {split!r}; there are rows of {', '.join(map(repr, sorted(others)))}"
-        )
-        raise SourceError(message)
+        raise none_of_split(path, str(split), others)
     if not rows or (needs_truth and all(row.is_refusal is None for row in rows)):
         of_split = "" if split is None else f" of split {split!r}"
         met = f"; the columns are {', '.join(columns)}" if columns else ""
         message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`{met}"
         raise SourceError(message)
     return LabelledRows(rows, dict(sorted(others.items())))
+
+
+def none_of_split(path: Path, split: str, others: Iterable[str]) -> SourceError:
+    """Return the error that says that there are rows of other splits alone."""
+    listed = ", ".join(map(repr, sorted(others)))
+    return SourceError(f"{path}: no labelled row of split {split!r}; there are rows of {listed}")
 
 
 def read_texts(paths: Sequence[Path]) -> dict[str, object]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from demur.conversation import Conversation
-from demur.data.chats import is_nothing, is_open_chat
+from demur.data.chats import is_nothing
 from demur.data.columns import reply_column
 from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
@@ -80,7 +79,7 @@ def read_row(
         RowError: The row cannot be read.
     """
     if not is_named:
-        layout = _with_its_reply(layout.for_row(row, fields), row, fields)
+        layout = layout.for_row(row, fields)
     try:
         found = layout.replies(row, turns=turns)
     except RowError as error:
@@ -102,17 +101,6 @@ def read_row(
     if not is_nothing(row.fields.get(taken or "")) and reply_column(own.columns) not in (None, taken):
         return found
     return own.replies(row, turns=turns)
-
-
-def _with_its_reply(layout: Layout, row: Row, fields: Mapping[str, str]) -> Layout:
-    """Return the row's own layout where its chat ends with the user and the reply stands beside it."""
-    if not is_open_chat(row.fields.get(layout.columns.get("messages", ""))):
-        return layout
-    with contextlib.suppress(LayoutError):
-        own = detect(row.fields, fields)
-        if not own.is_empty_in(row.fields):
-            return own
-    return layout
 
 
 def warn_of_doubt(layout: Layout, row: Row, fields: Mapping[str, str], told: set[str], *, is_named: bool) -> None:

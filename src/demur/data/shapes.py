@@ -5,12 +5,13 @@ A layout is a shape of `columns.SHAPES` with its parts bound to the columns of a
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
-from demur.data.chats import is_nothing
+from demur.data.chats import is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
 from demur.data.columns import REFERENCE, SHAPES, judged_column, reply_column, rivals
 from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
@@ -74,7 +75,7 @@ class Layout:
         return self.shape is not None and all(is_nothing(fields.get(self.columns[part])) for part in self.shape.needs)
 
     def for_row(self, row: Row, overrides: Mapping[str, str] = {}) -> Layout:
-        """Return the layout that a further row is read in: its own where that tells what a bare reply answers.
+        """Return a further row's layout: its own where it has what a bare reply answers, or the reply to an open chat.
 
         Args:
             row: A row of the file whose first row has this layout.
@@ -83,6 +84,10 @@ class Layout:
         Raises:
             RowError: This layout is bare, and `detect` refuses the row.
         """
+        if is_open_chat(row.fields.get(self.columns.get("messages", ""))):
+            with contextlib.suppress(LayoutError):
+                own = detect(row.fields, overrides)
+                return self if own.is_empty_in(row.fields) else own
         if not self.is_bare:
             return self
         try:

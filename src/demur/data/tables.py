@@ -174,25 +174,24 @@ def _table_records(
     while True:
         line = n_above + reader.line_num + 1
         where = f"{opened.file}:{line}"
+        damage: str | None = None
+        cells: list[str] = []
         try:
             cells = _next_cells(reader)
         except StopIteration:
             break
         except csv.Error as error:
-            message = f"not a row of cells ({error}); check the quotes"
+            damage = f"not a row of cells ({error}); check the quotes"
+        # Raw text with tabs is mostly not quoted: a quote that begins a cell, and one far below, would make it a row.
+        if delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+            damage = "a cell begins with a quote and holds tabs and lines; quote every cell, or none"
+        if damage is not None:
             # Which of the further lines begins a row is not known: taken for rows, pieces of a cell would be judged.
             n_further = n_above + reader.line_num - line
             if n_further > 0:
-                message += f": one that is open took in the lines up to {line + n_further:,}"
+                damage += f": one that is open took in the lines up to {line + n_further:,}"
             n_taken_in += n_further
-            yield Record(line, RowError(message, where=where), opened.share())
-            continue
-        if cells and delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
-            n_further = n_above + reader.line_num - line
-            took_in = f"took in the lines up to {line + n_further:,}"
-            message = f"a cell that begins with a quote {took_in}; quote every cell, or none"
-            n_taken_in += n_further
-            yield Record(line, RowError(message, where=where), opened.share())
+            yield Record(line, RowError(damage, where=where), opened.share())
         elif cells:
             yield Record(line, _cell_fields(header, cells, where), opened.share())
     if n_taken_in:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import numbers
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -101,7 +100,7 @@ class Analyzer:
         self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
-        self.thresholds = _decided_by(weights, thresholds, self.policy)
+        self.thresholds = self.policy.thresholds(weights.thresholds, thresholds)
         self._first = weights.manifest.first_look if first_look and FirstLook.serves(self.thresholds) else None
         self.category_sets = _category_sets(weights.manifest.held_out_kinds, coverage)
 
@@ -146,10 +145,10 @@ class Analyzer:
             taxonomy = Taxonomy.load(None if taxonomy is None else Path(taxonomy))
         folder = None if weights is None else Path(weights)
         loaded = Weights.load(folder, taxonomy=taxonomy, encoder=None if encoder is None else str(encoder))
-        used = _decided_by(loaded, thresholds, Policy(policy))
+        used = Policy(policy).thresholds(loaded.thresholds, thresholds)
         opened = None if engine == EngineName.torch else open_engine(engine, loaded, thresholds=used)
         return cls(
-            loaded, thresholds=thresholds, engine=opened, first_look=first_look,
+            loaded, thresholds=used, engine=opened, first_look=first_look,
             evidence=evidence, policy=policy, coverage=coverage,
         )  # fmt: skip
 
@@ -250,18 +249,6 @@ class Analyzer:
         for i, evidence in zip(refusals, found, strict=True):
             explained[i] = replace(verdicts[i], evidence=evidence)
         return explained
-
-
-def _decided_by(weights: Weights, thresholds: Thresholds | float | None, policy: Policy) -> Thresholds:
-    if isinstance(thresholds, Thresholds):
-        return thresholds
-    own = policy.thresholds(weights.thresholds)
-    if thresholds is None:
-        return own
-    if isinstance(thresholds, numbers.Real):
-        return replace(own, refusal=float(thresholds))
-    message = f"thresholds={thresholds!r}; give a number, the probability from which a reply refuses, or Thresholds(…)"
-    raise TypeError(message)
 
 
 def _until_failure(conversations: Iterator[Conversation], failures: list[Exception]) -> Iterator[Conversation]:

@@ -11,7 +11,7 @@ import uuid
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from demur.errors import BudgetError, EndpointError
 from demur.llm.batch_api import BatchApi, RejectionError
@@ -145,8 +145,7 @@ class _Errand:
             except BudgetError:
                 return False
             # What may go well later, and costs nothing, is asked again with the others.
-            is_passing = isinstance(reply, Failure) and reply.reason == "provider_unavailable" and not reply.may_be_paid
-            if not is_passing:
+            if not _may_pass(reply) or reply.may_be_paid:
                 self._take(key, reply)
         return True
 
@@ -230,8 +229,7 @@ class _Errand:
             # Another run's: what it paid for is in the cache now, and what it had no answer to is ours to ask.
             return
         for key, reply in replies.items():
-            is_passing = isinstance(reply, Failure) and reply.reason == "provider_unavailable"
-            if not (is_passing and batch.status == "completed" and self._n_asked[key] < _ROUNDS):
+            if not (_may_pass(reply) and batch.status == "completed" and self._n_asked[key] < _ROUNDS):
                 self._take(key, reply)
 
     def _take(self, key: str, reply: Reply) -> None:
@@ -243,3 +241,8 @@ def _state(batch: Batch) -> str:
     counts = batch.request_counts
     done = "" if counts is None else f", {counts.completed + counts.failed:,} of {counts.total:,} done"
     return f"{batch.status}{done}"
+
+
+def _may_pass(reply: Reply) -> TypeGuard[Failure]:
+    """Tell whether a request has no answer for a reason that another attempt may not meet."""
+    return isinstance(reply, Failure) and reply.reason == "provider_unavailable"

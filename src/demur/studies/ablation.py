@@ -108,12 +108,12 @@ def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
     """
     bench = _Bench(plan, base, out, folders, taxonomy, encoder, resamples)
     made(out)
-    # What is missing, or learnt by heart, is better met before the first cell has trained for an hour.
-    bench.warn_of_what_is_trained_on()
     with held(out, out / ".lock"):
-        for cell in bench.cells():
-            if bench.finished(cell) is not None:
-                continue
+        due = [cell for cell in bench.cells() if bench.finished(cell) is None]
+        if due:
+            # What is missing, or learnt by heart, is better met before the first cell has trained for an hour.
+            bench.warn_of_what_is_trained_on()
+        for cell in due:
             on_cell(cell)
             try:
                 bench.keep(cell, bench.labeler(cell, on_step=on_step, on_epoch=on_epoch))

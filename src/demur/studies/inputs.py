@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeGuard
 
 from demur.conversation import Conversation
+from demur.data.intake import plain
 from demur.data.reading import read_conversations, until_understood
 from demur.data.sources import BrokenRow, Source, open_source
 from demur.studies.memory import MEMORY, RowReader, rows_of
@@ -240,15 +241,5 @@ def _is_repeatable(rows: Iterable[object]) -> TypeGuard[Collection[object]]:
 
 
 def _told(row: object) -> str:
-    """Write a row so that the same content is the same text in every process."""
-    try:
-        return json.dumps(row, default=_plainly)
-    except (TypeError, ValueError):
-        # Keys that JSON has not, or a row within itself.
-        return _ADDRESS.sub("", repr(row))
-
-
-def _plainly(value: object) -> object:
-    """Write what JSON does not know; arrays whole, which `repr` abbreviates, and objects without their addresses."""
-    listed = getattr(value, "tolist", None)
-    return listed() if callable(listed) else _ADDRESS.sub("", repr(value))
+    """Write a row, as it is read, so that the same content is the same text in every process."""
+    return json.dumps(plain(row), default=lambda value: _ADDRESS.sub("", repr(value)))

@@ -70,16 +70,11 @@ class Lesson:
         seed = recipe.parting_seed if held_out_seed is None else held_out_seed
         parts = partition(mixture.rows, avoid=mixture.avoided, seed=seed, enough=enough, met=met)
         training = harder([row for row in parts.training if row.weight > 0], recipe.hard_negative_weight, taxonomy)
-        seen = Partition(
-            _through(view, training),
-            _through(view, parts.tuning),
-            _through(view, parts.measuring),
-            n_avoided=parts.n_avoided,
-            n_repeated=parts.n_repeated,
-            n_contradicted=parts.n_contradicted,
-            n_withheld=parts.n_withheld,
-            is_thin=parts.is_thin,
-            met=parts.met,
+        seen = replace(
+            parts,
+            training=_through(view, training),
+            tuning=_through(view, parts.tuning),
+            measuring=_through(view, parts.measuring),
         )
         return cls(recipe, mixture, seen)
 

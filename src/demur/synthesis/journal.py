@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from demur.data.labelled import JOURNAL, REJECTS
 from demur.documents import listed
 from demur.errors import OutputError
 from demur.studies.writing import writing
@@ -37,7 +38,7 @@ class Places:
     @property
     def rejects(self) -> Path:
         """Return where attempts are that did not count, each with its reason."""
-        return self.rows.with_suffix(".rejects.jsonl")
+        return self.rows.with_suffix(REJECTS)
 
     @property
     def report(self) -> Path:
@@ -47,7 +48,7 @@ class Places:
     @property
     def journal(self) -> Path:
         """Return where every decision is written as it is made; a run goes on from it."""
-        return self.rows.with_suffix(".journal.jsonl")
+        return self.rows.with_suffix(JOURNAL)
 
     @property
     def lock(self) -> Path:
