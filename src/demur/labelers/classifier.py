@@ -14,7 +14,7 @@ from demur.errors import WeightsError
 from demur.labelers.evidence import evidence_of
 from demur.model.engine_names import EngineName
 from demur.model.first_look import FirstLook, judged_in_looks
-from demur.model.runtime import Engine, TorchEngine, judged
+from demur.model.runtime import AnyEngine, TorchEngine, judged, unchecked
 from demur.model.runtime.choice import open_engine
 from demur.model.weights import Weights
 from demur.stats.conformal import DEFAULT_COVERAGE, CategorySets, require_coverage
@@ -65,7 +65,7 @@ class Analyzer:
         weights: Weights,
         *,
         thresholds: Thresholds | float | None = None,
-        engine: Engine | None = None,
+        engine: AnyEngine | None = None,
         first_look: bool = False,
         evidence: bool = False,
         policy: str = Policy.standard,
@@ -243,7 +243,7 @@ class Analyzer:
         found = evidence_of(
             [conversations[i] for i in refusals],
             [verdicts[i].refusal_probability for i in refusals],
-            lambda reduced: judged(self._brief_renderer.tokens(reduced), self._engine).refusal.tolist(),
+            lambda reduced: judged(self._brief_renderer.tokens(reduced), unchecked(self._engine)).refusal.tolist(),
         )
         explained = list(verdicts)
         for i, evidence in zip(refusals, found, strict=True):

@@ -10,14 +10,14 @@ from pydantic.dataclasses import dataclass
 
 from demur.data.rendering import MAX_TOKENS, MIN_TOKENS
 from demur.documents import CLOSED
-from demur.model.runtime import Probabilities, judged
+from demur.model.runtime import Probabilities, judged, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from demur.model.runtime import Engine
+    from demur.model.runtime import AnyEngine
     from demur.verdict import Thresholds
 
 __all__ = ["FIRST_WINDOWS", "FirstLook", "fit_first_look", "judged_in_looks"]
@@ -68,7 +68,7 @@ class FirstLook:
 
 
 def judged_in_looks(
-    tokens: Sequence[Sequence[int]], shortened: Mapping[int, Sequence[int]], engine: Engine, first: FirstLook
+    tokens: Sequence[Sequence[int]], shortened: Mapping[int, Sequence[int]], engine: AnyEngine, first: FirstLook
 ) -> Probabilities:
     """Judge texts, some of them at a first look where that settles them; in input order.
 
@@ -80,7 +80,8 @@ def judged_in_looks(
     """
     refusal, partial = np.empty(len(tokens)), np.empty(len(tokens))
     kinds = np.empty((len(tokens), engine.n_categories))
-    looked = judged(list(shortened.values()), engine)
+    # What is in doubt there is read in full, so once is enough.
+    looked = judged(list(shortened.values()), unchecked(engine))
     is_settled = looked.refusal < first.below
     settled = np.array(list(shortened), dtype=np.intp)[is_settled]
     refusal[settled], partial[settled] = looked.refusal[is_settled], looked.partial[is_settled]

@@ -64,9 +64,10 @@ class Making:
         self.calibrated_on = len(tokens)
         (folder / "model").write_text(setting.name, encoding="utf-8")
 
-    def open(self, weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Bent:
-        """Read it."""
+    def open(self, weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool) -> Bent:
+        """Read it; what is careful reads what is not quantised."""
         del name
+        assert is_careful is (folder.name == CAREFUL_FOLDER)
         engine = Bent(weights.network, n_threads=n_threads)
         setting = (folder / "model").read_text(encoding="utf-8")
         engine.is_bent, engine.is_doubting = setting in self.bent, setting in self.doubting
@@ -74,7 +75,7 @@ class Making:
 
     def maker(self) -> Maker:
         """Return what builds so."""
-        return Maker("bending", self.open, self.write, (BOLD, CAREFUL, PLAIN))
+        return Maker("bending", self.open, self.write, (BOLD, CAREFUL, PLAIN), margin=0.25)
 
 
 @pytest.fixture(autouse=True)
@@ -181,11 +182,18 @@ def test_what_is_in_doubt_is_read_again_by_the_plain_engine(loaded_weights: Weig
     assert (found.folder / CAREFUL_FOLDER / "model").read_text(encoding="utf-8") == "plain"
 
 
-def test_the_plain_setting_is_not_read_again(loaded_weights: Weights) -> None:
-    """Where it is the one that is kept, it is kept once."""
+def test_the_plain_setting_is_read_again_too(loaded_weights: Weights) -> None:
+    """An engine may run in bf16 what is not quantised, but for the careful one."""
     found = built(Making(bent=("bold", "careful")).maker(), loaded_weights)
     assert found.setting == "plain"
-    assert sorted(path.name for path in found.folder.iterdir()) == ["engine.json", "model"]
+    assert sorted(path.name for path in found.folder.iterdir()) == ["careful", "engine.json", "model"]
+
+
+def test_another_margin_is_another_engine(loaded_weights: Weights) -> None:
+    """It decides what is read again."""
+    maker = Making().maker()
+    built(maker, loaded_weights)
+    assert find_built(replace(maker, margin=0.3), loaded_weights) is None
 
 
 def test_what_a_library_raises_is_told_as_ours(loaded_weights: Weights, empty_cache: Path) -> None:

@@ -28,9 +28,9 @@ class Named(TorchEngine):
     name = ""
 
 
-def open_named(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Named:
+def open_named(weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool) -> Named:
     """Open it."""
-    del folder, n_threads
+    del folder, n_threads, is_careful
     engine = Named(weights.network)
     engine.name = name
     return engine
@@ -65,8 +65,8 @@ class Shelf:
     def damage(self, kind: str) -> None:
         """Take a file away from what was built."""
 
-        def fail(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Named:
-            raise FileNotFoundError((weights, folder, name, n_threads) and "no model.onnx")
+        def fail(weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool) -> Named:
+            raise FileNotFoundError((weights, folder, name, n_threads, is_careful) and "no model.onnx")
 
         self._makers[kind] = replace(self._makers[kind], open=fail)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from demur.model.runtime import Probabilities
+from demur.model.runtime import Probabilities, judged, unchecked
 from demur.model.runtime.rechecking import RecheckingEngine
 from demur.verdict import Thresholds
 
@@ -35,10 +35,9 @@ class Told:
         return Probabilities(self._refusal[places], self._refusal[places] / 2, self._kinds[places])
 
 
-def batch(*lengths: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def texts(*lengths: int) -> list[list[int]]:
     """Make a text of each length, which begins with its number."""
-    mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
-    return mask * np.arange(len(lengths))[:, None], mask
+    return [[number] * length for number, length in enumerate(lengths)]
 
 
 SURE, TORN = [0.9, 0.05, 0.05], [0.41, 0.39, 0.2]
@@ -48,20 +47,20 @@ def test_only_what_is_in_doubt_is_read_again() -> None:
     """Near the threshold of .5, .3 in log-odds, are .43 and .57; between two kinds only those that may refuse are."""
     quick = Told("quick", [0.1, 0.45, 0.9, 0.9, 0.1], [SURE, SURE, SURE, TORN, TORN])
     careful = Told("careful", [0.0, 0.6, 0.0, 0.8, 0.0], [SURE, TORN, TORN, SURE, SURE])
-    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8))
-    found = engine.run(*batch(3, 4, 9, 5, 3))
+    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8), margin=0.3)
+    found = judged(texts(3, 4, 9, 5, 3), engine)
     assert careful.asked == [([1, 3], 5)]  # no wider than the longer of the two
     assert found.refusal.tolist() == [0.1, 0.6, 0.9, 0.8, 0.1]
     assert found.partial.tolist() == [0.05, 0.3, 0.45, 0.4, 0.05]
     assert found.kinds.tolist() == [SURE, TORN, SURE, SURE, TORN]
-    assert (engine.name, engine.n_categories, engine.n_streams) == ("quick", 3, 2)
+    assert (engine.name, engine.n_categories) == ("quick", 3)
 
 
 def test_doubt_lies_around_the_threshold_given() -> None:
     """At .2, .25 is near and .5 is not."""
     quick = Told("quick", [0.25, 0.5], [SURE] * 2)
     careful = Told("careful", [0.15, 0.15], [SURE] * 2)
-    found = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.2, 0.8)).run(*batch(2, 2))
+    found = judged(texts(2, 2), RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.2, 0.8), margin=0.3))
     assert found.refusal.tolist() == [0.15, 0.5]
 
 
@@ -69,9 +68,8 @@ def test_doubt_lies_around_every_threshold_that_may_decide() -> None:
     """At .5 and .25, .55 and .27 are near, .37 is not."""
     quick = Told("quick", [0.27, 0.37, 0.55], [SURE] * 3)
     careful = Told("careful", [0.2, 0.2, 0.4], [SURE] * 3)
-    found = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8), others=[0.25]).run(
-        *batch(2, 2, 2)
-    )
+    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8), margin=0.3, others=[0.25])
+    found = judged(texts(2, 2, 2), engine)
     assert found.refusal.tolist() == [0.2, 0.37, 0.4]
 
 
@@ -79,7 +77,8 @@ def test_a_refusal_that_may_be_one_in_part_is_in_doubt() -> None:
     """Half of .9, .45, is near .44; what does not refuse at the threshold in use has no extent to doubt."""
     quick = Told("quick", [0.9, 0.37], [SURE, TORN])
     careful = Told("careful", [0.8, 0.2], [SURE] * 2)
-    found = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.44), others=[0.25]).run(*batch(2, 2))
+    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.44), margin=0.3, others=[0.25])
+    found = judged(texts(2, 2), engine)
     assert found.partial.tolist() == [0.4, 0.185]
     assert careful.asked == [([0], 2)]
 
@@ -92,13 +91,14 @@ def test_the_careful_engine_is_opened_once_and_only_when_it_is_needed() -> None:
         opened.append(Told("careful", [0.9, 0.9, 0.9], [SURE] * 3))
         return opened[-1]
 
-    engine = RecheckingEngine(Told("quick", [0.0, 1.0, 0.5], [SURE] * 3), open_careful, thresholds=Thresholds(0.5, 0.8))
-    ids, mask = batch(2, 2, 2)
+    engine = RecheckingEngine(
+        Told("quick", [0.0, 1.0, 0.5], [SURE] * 3), open_careful, thresholds=Thresholds(0.5, 0.8), margin=0.3
+    )
     with np.errstate(all="raise"):
-        assert engine.run(ids[:2], mask[:2]).refusal.tolist() == [0.0, 1.0]
+        assert judged(texts(2, 2), engine).refusal.tolist() == [0.0, 1.0]
     assert opened == []
-    engine.run(ids, mask)
-    engine.run(ids, mask)
+    judged(texts(2, 2, 2), engine)
+    judged(texts(2, 2, 2), engine)
     assert len(opened) == 1
 
 
@@ -106,5 +106,27 @@ def test_the_careful_engine_is_opened_once_and_only_when_it_is_needed() -> None:
 def test_a_single_kind_is_never_in_doubt(refusal: float, expected: float) -> None:
     """The gate may be."""
     careful = Told("careful", [0.7], [[1.0]])
-    engine = RecheckingEngine(Told("quick", [refusal], [[1.0]]), lambda: careful, thresholds=Thresholds(0.5, 0.8))
-    assert engine.run(*batch(2)).refusal.tolist() == [expected]
+    engine = RecheckingEngine(
+        Told("quick", [refusal], [[1.0]]), lambda: careful, thresholds=Thresholds(0.5, 0.8), margin=0.3
+    )
+    assert judged(texts(2), engine).refusal.tolist() == [expected]
+
+
+def test_what_is_in_doubt_is_gathered_from_all_batches() -> None:
+    """A text alone in its batch of the quick engine shares one with others of the careful engine."""
+    quick = Told("quick", [0.5, 0.5, 0.9], [SURE] * 3)
+    careful = Told("careful", [0.4, 0.6, 0.0], [SURE] * 3)
+    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8), margin=0.3)
+    found = judged(texts(400, 300, 600), engine, budget=800)
+    assert sorted(quick.asked) == [([1, 0], 400), ([2], 600)]
+    assert careful.asked == [([1, 0], 400)]
+    assert found.refusal.tolist() == [0.4, 0.6, 0.9]
+
+
+def test_an_answer_that_no_verdict_hangs_on_is_read_once() -> None:
+    """By the quick engine of a pair, or by the only one."""
+    quick, careful = Told("quick", [0.5], [SURE]), Told("careful", [0.6], [SURE])
+    engine = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.5, 0.8), margin=0.3)
+    assert judged(texts(2), unchecked(engine)).refusal.tolist() == [0.5]
+    assert unchecked(quick) is quick
+    assert careful.asked == []

@@ -9,6 +9,7 @@ import numpy as np
 
 from demur.data.rendering import windowed
 from demur.model.runtime.answers import Probabilities
+from demur.model.runtime.rechecking import RecheckingEngine, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,26 +18,38 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from demur.model.runtime.answers import Engine
+    from demur.model.runtime.rechecking import AnyEngine
 
 __all__ = ["infer", "judged", "length_batches", "padded"]
 
 # Padded tokens a batch: enough rows to share a pass over the weights, few enough to pad little.
-_TOKEN_BUDGET = 2_048
+_TOKEN_BUDGET = 1_024
 
 
-def infer(texts: Sequence[str], *, tokenizer: Tokenizer, engine: Engine, max_tokens: int) -> Probabilities:
+def infer(texts: Sequence[str], *, tokenizer: Tokenizer, engine: AnyEngine, max_tokens: int) -> Probabilities:
     """Judge texts and return their probabilities in input order; a text beyond the window loses its end."""
     return judged(windowed(texts, tokenizer=tokenizer, max_tokens=max_tokens), engine)
 
 
-def judged(tokens: Sequence[Sequence[int]], engine: Engine, *, budget: int = _TOKEN_BUDGET) -> Probabilities:
+def judged(tokens: Sequence[Sequence[int]], engine: AnyEngine, *, budget: int = _TOKEN_BUDGET) -> Probabilities:
     """Judge tokenised texts and return their probabilities in input order.
 
     Args:
         tokens: Ids of each text, special tokens included.
-        engine: Runs the batches, several at once where it can.
+        engine: Runs the batches, several at once where it can; of a pair, the careful one what is in doubt, too.
         budget: Padded tokens a batch.
     """
+    found = _read(tokens, unchecked(engine), budget)
+    if isinstance(engine, RecheckingEngine):
+        doubtful = engine.doubtful(found)
+        if doubtful.size:  # opening the careful engine takes a second
+            again = _read([tokens[i] for i in doubtful], engine.careful, budget)
+            found.refusal[doubtful], found.partial[doubtful] = again.refusal, again.partial
+            found.kinds[doubtful] = again.kinds
+    return found
+
+
+def _read(tokens: Sequence[Sequence[int]], engine: Engine, budget: int) -> Probabilities:
     refusal, partial = np.empty(len(tokens)), np.empty(len(tokens))
     kinds = np.empty((len(tokens), engine.n_categories))
     batches = list(length_batches([len(ids) for ids in tokens], budget=budget))

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from demur.model.runtime.answers import Engine
     from demur.model.runtime.makers import Maker
+    from demur.model.runtime.rechecking import AnyEngine
     from demur.model.weights import Weights
 
 __all__ = ["Built", "built", "find_built"]
 
-# Of the folder's layout and of how graphs and settings come about: another number builds anew.
-_FORMAT = 4
+# Of the folder's layout, of how graphs and settings come about, and of how they are run: another number builds anew.
+_FORMAT = 5
 _EXACT = "exact.npz"
 # Texts that both engines are timed on, in turns: enough for a second or two.
 _EVERY = 12
@@ -110,6 +110,7 @@ def _identity(maker: Maker, weights: Weights) -> dict[str, Any]:
         **_exact_identity(weights),
         "kind": maker.kind,
         "settings": [asdict(setting) for setting in maker.settings],
+        "margin": maker.margin,
         "versions": maker.versions(),
         "machine": _machine(),
     }
@@ -182,7 +183,7 @@ class _Work:
 
     def _boldest(
         self, folder: Path, texts: Sequence[Sequence[int]], exact: Probabilities
-    ) -> tuple[Engine, list[dict[str, Any]]]:
+    ) -> tuple[AnyEngine, list[dict[str, Any]]]:
         """Try settings until one decides as fp32 does; return the last one's engine, and how each did."""
         maker, tried, graph = self.maker, [], folder / "graph.onnx"
         calibration = self._tokens(frozen_texts().calibration)
@@ -194,9 +195,6 @@ class _Work:
         for setting in maker.settings:
             if maker.write is not None:
                 maker.write(graph, folder, setting, calibration)
-            if setting == PLAIN:
-                # What is not quantised needs no second reading.
-                shutil.rmtree(careful, ignore_errors=True)
             engine = opened(maker, self.weights, folder, name=maker.kind, n_threads=self.n_threads)
             parity = Parity.of(
                 exact, judged(texts, engine), taxonomy=self.weights.taxonomy, thresholds=self.weights.thresholds
@@ -208,7 +206,7 @@ class _Work:
         return engine, tried
 
 
-def _exact(weights: Weights, engine: Engine, texts: Sequence[Sequence[int]]) -> Probabilities:
+def _exact(weights: Weights, engine: TorchEngine, texts: Sequence[Sequence[int]]) -> Probabilities:
     """Return what fp32 finds in the frozen texts, from the cache where it was found before."""
     place = f"{engine.name}-{digest({**_exact_identity(weights), 'machine': _machine()})}"
     if (found := cached(place)) is not None:
@@ -229,7 +227,7 @@ def _exact(weights: Weights, engine: Engine, texts: Sequence[Sequence[int]]) -> 
     return exact
 
 
-def _speedup(engine: Engine, exact: Engine, texts: Sequence[Sequence[int]]) -> float:
+def _speedup(engine: AnyEngine, exact: AnyEngine, texts: Sequence[Sequence[int]]) -> float:
     """Return how many times as quick as fp32 an engine is: both in turns, the best time of each."""
     own: list[float] = []
     of_exact: list[float] = []
@@ -239,7 +237,7 @@ def _speedup(engine: Engine, exact: Engine, texts: Sequence[Sequence[int]]) -> f
     return min(of_exact) / min(own)
 
 
-def _seconds(engine: Engine, texts: Sequence[Sequence[int]]) -> float:
+def _seconds(engine: AnyEngine, texts: Sequence[Sequence[int]]) -> float:
     started = time.perf_counter()
     judged(texts, engine)
     return time.perf_counter() - started

@@ -14,9 +14,9 @@ from demur.model.runtime.torch_engine import TorchEngine
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from demur.model.runtime.answers import Engine
     from demur.model.runtime.building import Built
     from demur.model.runtime.makers import Maker
+    from demur.model.runtime.rechecking import AnyEngine
     from demur.model.weights import Weights
     from demur.verdict import Thresholds
 
@@ -31,7 +31,7 @@ def open_engine(
     n_texts: int | None = None,
     thresholds: Thresholds | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> Engine:
+) -> AnyEngine:
     """Open an engine for weights; all but `torch` are built at first use, and kept.
 
     Args:
@@ -69,7 +69,7 @@ def _fastest(
     say: Callable[[str], None],
     *,
     is_short: bool,
-) -> Engine:
+) -> AnyEngine:
     """Open the fastest of those that are installed and held to parity; torch in fp32 where none is faster."""
     makers = _candidates()
     found: list[Built] = []
@@ -129,7 +129,7 @@ def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[
 
 def _opened(
     found: Built, weights: Weights, n_threads: int | None, thresholds: Thresholds | None, say: Callable[[str], None]
-) -> Engine:
+) -> AnyEngine:
     engine = opened(
         MAKERS[found.kind], weights, found.folder, name=found.name, n_threads=n_threads, thresholds=thresholds
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from demur.model.runtime.answers import Engine
+    from demur.model.runtime.rechecking import AnyEngine
     from demur.model.weights import Weights
     from demur.verdict import Thresholds
 
@@ -28,13 +29,22 @@ __all__ = ["CAREFUL", "MAKERS", "Maker", "opened"]
 CAREFUL = "careful"
 """Folder, in that of a quantised engine, of the plain one that runs again what is in doubt."""
 
+# In log-odds. Full int8 moves the gate by 0.11, root mean square, and gives 22 of the 1,184 frozen texts another
+# verdict under some policy, and 5 of the 805 refusals another kind; of these, one verdict and no kind lies further from
+# the line than this. Of replies in hh-rlhf, 4 to 5 in 100 lie nearer to a line of `standard`.
+_INT8_MARGIN = 0.25
+# bf16 moves it by 0.015, and at most by 0.07 on these texts.
+_BF16_MARGIN = 0.1
+
 
 class _Write(Protocol):
     def __call__(self, graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None: ...
 
 
 class _Open(Protocol):
-    def __call__(self, weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine: ...
+    def __call__(
+        self, weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool
+    ) -> Engine: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +53,12 @@ class Maker:
 
     Attributes:
         kind: What the command line calls the engine.
-        open: Opens the engine of weights, from the files in a folder where there are any; only what reads no file
-            asks for the network, which takes torch.
+        open: Opens the engine of weights, from the files in a folder where there are any, or the careful one behind it;
+            only what reads no file asks for the network, which takes torch.
         write: Writes the files of a setting, in place of those of another, from the network's graph and tokenised
             texts to calibrate on; None where the engine has none, and is only held to fp32 and timed.
         settings: From the boldest to the most cautious.
+        margin: How near to a decision, in log-odds, the careful engine reads again; 0 where none is behind it.
         packages: What it needs beside torch: the packages of the extra of its name.
     """
 
@@ -55,6 +66,7 @@ class Maker:
     open: _Open
     write: _Write | None = None
     settings: tuple[Setting, ...] = (PLAIN,)
+    margin: float = 0.0
     packages: tuple[str, ...] = ()
 
     @property
@@ -86,7 +98,7 @@ def opened(
     name: str,
     n_threads: int | None = None,
     thresholds: Thresholds | None = None,
-) -> Engine:
+) -> AnyEngine:
     """Open an engine from its folder, with the careful one behind it where there is one.
 
     It is careful near the thresholds that are given; where none are, near those of every policy, so that one reading
@@ -104,20 +116,23 @@ def opened(
         EngineError: The files are damaged; the careful one's may show it as late as when it is first needed.
     """
 
-    def open_in(place: Path) -> Engine:
+    def open_in(place: Path, *, is_careful: bool = False) -> Engine:
         try:
-            return maker.open(weights, place, name=name, n_threads=n_threads)
+            return maker.open(weights, place, name=name, n_threads=n_threads, is_careful=is_careful)
         except Exception as error:  # each library has its own
             message = f"engine {name!r} cannot be opened: {error}; remove '{folder}' to build it anew"
             raise EngineError(message) from error
 
-    quick, careful = open_in(folder), folder / CAREFUL
-    if not careful.is_dir():
+    quick = open_in(folder)
+    if not maker.margin:
         return quick
-    if thresholds is not None:
-        return RecheckingEngine(quick, lambda: open_in(careful), thresholds=thresholds)
-    others = Policy.refusal_thresholds(weights.thresholds)
-    return RecheckingEngine(quick, lambda: open_in(careful), thresholds=weights.thresholds, others=others)
+    return RecheckingEngine(
+        quick,
+        lambda: open_in(folder / CAREFUL, is_careful=True),
+        thresholds=weights.thresholds if thresholds is None else thresholds,
+        others=Policy.refusal_thresholds(weights.thresholds) if thresholds is None else (),
+        margin=maker.margin,
+    )
 
 
 def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Sequence[int]]) -> None:
@@ -125,8 +140,8 @@ def _write_onnx(graph: Path, folder: Path, setting: Setting, tokens: Sequence[Se
     quantise_for_onnx(graph, folder / "model.onnx", setting=setting)
 
 
-def _open_onnx(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine:
-    del weights
+def _open_onnx(weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool) -> Engine:
+    del weights, is_careful  # what is not quantised is in fp32
     return OnnxEngine(folder / "model.onnx", name=name, n_threads=n_threads)
 
 
@@ -134,21 +149,28 @@ def _write_openvino(graph: Path, folder: Path, setting: Setting, tokens: Sequenc
     quantise_for_openvino(graph, folder / "model.xml", setting=setting, tokens=tokens)
 
 
-def _open_openvino(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+def _open_openvino(weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool) -> Engine:
     del weights
-    return OpenVinoEngine(folder / "model.xml", name=name, n_threads=n_threads)
+    return OpenVinoEngine(folder / "model.xml", name=name, n_threads=n_threads, is_careful=is_careful)
 
 
-def _open_torch_bf16(weights: Weights, folder: Path, *, name: str, n_threads: int | None) -> Engine:
+def _open_torch_bf16(weights: Weights, folder: Path, *, name: str, n_threads: int | None, is_careful: bool) -> Engine:
     del folder, name
-    return TorchEngine(weights.network, is_bf16=True, n_threads=n_threads)
+    return TorchEngine(weights.network, is_bf16=not is_careful, n_threads=n_threads)
 
 
 MAKERS = {
     maker.kind: maker
     for maker in (
-        Maker("openvino", _open_openvino, _write_openvino, SETTINGS, ("openvino", "nncf", "onnx", "onnxscript")),
-        Maker("onnx", _open_onnx, _write_onnx, SETTINGS, ("onnxruntime", "onnx", "onnxscript")),
-        Maker("torch-bf16", _open_torch_bf16),
+        Maker(
+            "openvino",
+            _open_openvino,
+            _write_openvino,
+            SETTINGS,
+            _INT8_MARGIN,
+            ("openvino", "nncf", "onnx", "onnxscript"),
+        ),
+        Maker("onnx", _open_onnx, _write_onnx, SETTINGS, _INT8_MARGIN, ("onnxruntime", "onnx", "onnxscript")),
+        Maker("torch-bf16", _open_torch_bf16, margin=_BF16_MARGIN),
     )
 }
