@@ -10,6 +10,8 @@ from pydantic import ValidationError
 
 from demur.model.first_look import FirstLook, fit_first_look, judged_in_looks
 from demur.model.runtime import Probabilities
+from demur.model.runtime.rechecking import RecheckingEngine
+from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +49,15 @@ def test_only_clear_answers_are_settled() -> None:
     assert found.partial.tolist() == [0.025, 0.025, 0.45, 0.025]
     assert found.kinds[:, 0].tolist() == found.refusal.tolist()
     assert engine.n_read == 127 + 3 * 64 + 200  # the one without, three first looks, and the early refusal in full
+
+
+def test_a_first_look_is_never_read_again() -> None:
+    """Of a pair of engines the quick one looks; what it reads in full, the careful one reads too, where in doubt."""
+    quick, careful = Reader(), Reader()
+    pair = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.9, 0.45), margin=0.25)
+    tokens = [[REFUSAL] * 128, [ANSWER] * 128]
+    judged_in_looks(tokens, {place: tokens[place][:64] for place in (0, 1)}, pair, FIRST)
+    assert (quick.n_read, careful.n_read) == (2 * 64 + 128, 128)
 
 
 def test_nothing_to_look_at_twice_is_read_once() -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["infer", "judged", "length_batches", "padded"]
 
-# Padded tokens a batch: enough rows to share a pass over the weights, few enough to pad little.
+# Padded tokens a batch: enough rows to share a pass over the weights, few enough to pad little and to stay near the
+# processor. With twice as many, OpenVINO and torch are 3 % slower, and ONNX Runtime 5 %.
 _TOKEN_BUDGET = 1_024
 
 

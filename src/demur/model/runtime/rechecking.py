@@ -1,4 +1,4 @@
-"""Run texts in int8, and again in higher precision those that int8 may have decided otherwise."""
+"""Say which texts a quick engine may have decided otherwise than fp32 does, and what reads them again."""
 
 from __future__ import annotations
 
