@@ -27,19 +27,23 @@ from demur.data.reading import read_conversations
 from demur.data.rendering import Renderer, plain_text
 from demur.data.sources import open_source
 from demur.labelers.classifier import Analyzer
+from demur.model.runtime.choice import open_engine
 from demur.model.runtime.machine import processor
+from demur.model.runtime.rechecking import EnginePair
 from demur.model.weights import Weights
 from demur.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    # Gives the gate's verdict on each row, or nothing where there is none.
+    Judge = Callable[[Sequence[Conversation]], list[bool]]
+
 ENGINES = ("torch", "torch-bf16", "onnx", "openvino")
 BASELINES = ("pipeline-1", "pipeline-32", "sorted-32")
 LIMITS = ("reading", "tokenising")
 MARKS = ("<!-- throughput -->", "<!-- /throughput -->")
-# So many rows hold some that an engine reads again, and what reads them is loaded at the first of these.
-_WARM_UP = 64
+_WARM_UP = 16
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,9 @@ def contest(name: str, arguments: argparse.Namespace) -> Run:
     """Run one contestant once, in this process."""
     source, gate, workers, limit = arguments.source, arguments.gate, arguments.workers, arguments.audit_rows
     # The audit streams the source itself: the rest of it, in memory, would count as what the audit holds.
-    rows = first(source, _WARM_UP + 1) if name == "audit" else sampled(source, arguments.rows)
-    judge = judge_of(name, source, gate, workers, limit)
-    judge(rows[:_WARM_UP])
+    rows = first(source, _WARM_UP) if name == "audit" else sampled(source, arguments.rows)
+    warm_up, judge = judge_of(name, source, gate, workers, limit)
+    warm_up(rows[:_WARM_UP])
     start = time.perf_counter()
     refuses = judge(rows)
     seconds = time.perf_counter() - start
@@ -93,19 +97,17 @@ def contest(name: str, arguments: argparse.Namespace) -> Run:
     return Run(seconds, len(refuses) or len(rows), peak, refuses)
 
 
-def judge_of(
-    name: str, source: str, gate: Path, workers: int, limit: int | None
-) -> Callable[[Sequence[Conversation]], list[bool]]:
-    """Return what takes rows and gives verdicts; an empty list where the contestant gives none."""
+def judge_of(name: str, source: str, gate: Path, workers: int, limit: int | None) -> tuple[Judge, Judge]:
+    """Return what takes rows and gives verdicts, an empty list where the contestant gives none: to warm up, to time."""
     import torch
 
     torch.set_num_threads(workers)
     if name.startswith("pipeline-"):
-        return _pipeline(gate, int(name.removeprefix("pipeline-")))
+        return _twice(_pipeline(gate, int(name.removeprefix("pipeline-"))))
     if name == "sorted-32":
-        return _sorted(gate, 32)
+        return _twice(_sorted(gate, 32))
     if name == "reading":
-        return lambda rows: [False for _ in conversations_of(source)] if len(rows) > _WARM_UP else []
+        return _nothing, lambda _: [False for _ in conversations_of(source)]
     if name == "tokenising":
         weights = Weights.load(None, taxonomy=Taxonomy.load())
         renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
@@ -114,15 +116,34 @@ def judge_of(
             renderer.tokens(rows)
             return []
 
-        return tokenise
+        return _twice(tokenise)
     if name == "audit":
         return _audit(source, limit)
     engine, _, look = name.partition("+")
-    analyzer = Analyzer.load(engine=engine, first_look=bool(look))
-    return lambda rows: [bool(verdict.is_refusal) for verdict in analyzer.label(rows)]
+    analyzer = _analyzer(engine, first_look=bool(look))
+    return _twice(lambda rows: [bool(verdict.is_refusal) for verdict in analyzer.label(rows)])
 
 
-def _pipeline(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]], list[bool]]:
+def _twice(judge: Judge) -> tuple[Judge, Judge]:
+    """Warm up by what is measured."""
+    return judge, judge
+
+
+def _nothing(rows: Sequence[Conversation]) -> list[bool]:
+    del rows
+    return []
+
+
+def _analyzer(name: str, *, first_look: bool, evidence: bool = False) -> Analyzer:
+    """Open an engine with all that it has: the one that reads again is else opened at the first text in doubt."""
+    weights = Weights.load(None, taxonomy=Taxonomy.load())
+    engine = open_engine(name, weights, thresholds=weights.thresholds)
+    if isinstance(engine, EnginePair):
+        _ = engine.careful
+    return Analyzer(weights, engine=engine, first_look=first_look, evidence=evidence)
+
+
+def _pipeline(gate: Path, batch_size: int) -> Judge:
     from transformers import pipeline
 
     classify = pipeline("text-classification", model=str(gate), device="cpu")
@@ -135,7 +156,7 @@ def _pipeline(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]],
     return judge
 
 
-def _sorted(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]], list[bool]]:
+def _sorted(gate: Path, batch_size: int) -> Judge:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -157,21 +178,21 @@ def _sorted(gate: Path, batch_size: int) -> Callable[[Sequence[Conversation]], l
     return judge
 
 
-def _audit(source: str, limit: int | None) -> Callable[[Sequence[Conversation]], list[bool]]:
+def _audit(source: str, limit: int | None) -> tuple[Judge, Judge]:
     """Return the whole command's work on the source: reading, judging, evidence, shards, report."""
     import demur
 
-    analyzer = Analyzer.load(engine="auto", first_look=True, evidence=True)
+    analyzer = _analyzer("auto", first_look=True, evidence=True)
 
-    def judge(rows: Sequence[Conversation]) -> list[bool]:
+    def warm_up(rows: Sequence[Conversation]) -> list[bool]:
+        return [bool(verdict.is_refusal) for verdict in analyzer.label(rows)]
+
+    def judge(_: Sequence[Conversation]) -> list[bool]:
         with tempfile.TemporaryDirectory() as folder:
-            if len(rows) <= _WARM_UP:
-                list(analyzer.label(rows))
-                return []
             found = demur.audit(source, labeler=analyzer, out=Path(folder) / "audit", limit=limit)
             return [False] * found.rows
 
-    return judge
+    return warm_up, judge
 
 
 def matrix_rates(workers: int) -> dict[str, float]:

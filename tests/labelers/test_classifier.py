@@ -14,7 +14,7 @@ from demur.errors import EngineError, RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.first_look import FirstLook
 from demur.model.runtime import Probabilities
-from demur.model.runtime.rechecking import RecheckingEngine
+from demur.model.runtime.rechecking import EnginePair
 from demur.stats.prevalence import OperatingPoint
 from demur.verdict import Evidence, Policy, Thresholds, Verdict
 from tests.counting import CountingTokenizer
@@ -38,6 +38,7 @@ class Fixed:
 
     name = "fixed"
     n_streams = 1
+    batch_tokens = 2_048
 
     def __init__(self, refusal: float, partial: float, kinds: list[float]) -> None:
         """Take the one answer."""
@@ -331,7 +332,7 @@ def test_only_the_verdict_is_read_again(loaded_weights: Weights) -> None:
     """Of a pair of engines the careful one decides, and the quick one says which sentence carries it."""
     kinds = [1.0, *[0.0] * (len(loaded_weights.taxonomy) - 1)]
     quick, careful = Fixed(0.55, 0.9, kinds), Fixed(0.6, 0.9, kinds)
-    pair = RecheckingEngine(quick, lambda: careful, thresholds=loaded_weights.thresholds, margin=0.25)
+    pair = EnginePair(quick, lambda: careful, thresholds=loaded_weights.thresholds, margin=0.25)
     verdict = one(Analyzer(loaded_weights, engine=pair, evidence=True), Conversation.of("Draw it.", "Sorry. I cannot."))
     assert (verdict.refusal_probability, verdict.evidence) == (0.6, Evidence(0, 6, 0.55))
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from demur.model.first_look import FirstLook, fit_first_look, judged_in_looks
 from demur.model.runtime import Probabilities
-from demur.model.runtime.rechecking import RecheckingEngine
+from demur.model.runtime.rechecking import EnginePair
 from demur.verdict import Thresholds
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Reader:
     name = "reader"
     n_categories = 2
     n_streams = 1
+    batch_tokens = 2_048
 
     def __init__(self) -> None:
         """Begin with nothing read."""
@@ -54,7 +55,7 @@ def test_only_clear_answers_are_settled() -> None:
 def test_a_first_look_is_never_read_again() -> None:
     """Of a pair of engines the quick one looks; what it reads in full, the careful one reads too, where in doubt."""
     quick, careful = Reader(), Reader()
-    pair = RecheckingEngine(quick, lambda: careful, thresholds=Thresholds(0.9, 0.45), margin=0.25)
+    pair = EnginePair(quick, lambda: careful, thresholds=Thresholds(0.9, 0.45), margin=0.25)
     tokens = [[REFUSAL] * 128, [ANSWER] * 128]
     judged_in_looks(tokens, {place: tokens[place][:64] for place in (0, 1)}, pair, FIRST)
     assert (quick.n_read, careful.n_read) == (2 * 64 + 128, 128)

@@ -35,6 +35,7 @@ class FrozenEngine:
 
     # One batch at a time: torch shares a batch among its threads.
     n_streams = 1
+    batch_tokens = 2_048
 
     def __init__(self, encoder: BertModel, gate: _Logistic, partial: _Logistic, kinds: _Logistic) -> None:
         """Take an encoder and what was fitted on it; `fit` is the usual door."""

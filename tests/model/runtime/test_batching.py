@@ -23,6 +23,7 @@ class Counting:
     name = "counting"
     n_categories = 2
     n_streams = 1
+    batch_tokens = 2_048
 
     def __init__(self) -> None:
         """Start with nothing asked."""
@@ -127,6 +128,7 @@ class Meeting(Counting):
     """Answer a batch only when another thread has asked for one too."""
 
     n_streams = 2
+    batch_tokens = 1_000
 
     def __init__(self) -> None:
         """Wait for two."""
@@ -142,7 +144,7 @@ class Meeting(Counting):
 def test_an_engine_of_two_streams_is_asked_by_two_threads_at_once() -> None:
     """Each batch waits for another: were they run in turns, the wait would break. The answers are in order."""
     lengths = [5, 900, 7, 1_100, 900, 6]
-    found = judged([[1] * length for length in lengths], Meeting(), budget=1_000)
+    found = judged([[1] * length for length in lengths], Meeting())
     assert found.refusal.tolist() == lengths
 
 
@@ -150,6 +152,7 @@ class Failing(Counting):
     """Fail on the first batch."""
 
     n_streams = 2
+    batch_tokens = 1
 
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
         """Fail once, then count."""
@@ -163,5 +166,5 @@ def test_after_a_failure_no_further_batch_begins() -> None:
     """Of 400 batches of one text, those that were under way when the first failed are answered at most."""
     engine = Failing()
     with pytest.raises(RuntimeError, match="broken"):
-        judged([[1] * (1 + (i > 0)) for i in range(400)], engine, budget=1)
+        judged([[1] * (1 + (i > 0)) for i in range(400)], engine)
     assert len(engine.shapes) < 399

@@ -15,6 +15,7 @@ from demur.model.runtime.building import built, find_built
 from demur.model.runtime.makers import CAREFUL as CAREFUL_FOLDER
 from demur.model.runtime.makers import Maker
 from demur.model.runtime.quantisation import PLAIN, Setting
+from demur.model.runtime.rechecking import EnginePair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,10 +210,13 @@ def test_what_a_library_raises_is_told_as_ours(loaded_weights: Weights, empty_ca
 
 
 def test_torch_in_bf16_is_held_to_fp32_too(loaded_weights: Weights) -> None:
-    """It has no files of its own."""
-    from demur.model.runtime.makers import MAKERS
+    """It has no files of its own, and fp32 behind it."""
+    from demur.model.runtime.makers import MAKERS, opened
 
     found = built(MAKERS["torch-bf16"], loaded_weights)
+    pair = opened(MAKERS["torch-bf16"], loaded_weights, found.folder, name=found.name)
+    assert isinstance(pair, EnginePair)
+    assert [engine.name[:10] for engine in (pair.quick, pair.careful)] == ["torch-bf16", "torch-fp32"]
     assert found.parity.texts == 24
     assert np.isfinite(found.parity.gate_error)
     assert 0 < found.parity.gate_error < 0.05

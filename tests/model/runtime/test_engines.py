@@ -19,7 +19,7 @@ from demur.model.runtime import Probabilities, TorchEngine, judged
 from demur.model.runtime.building import built
 from demur.model.runtime.graph import export_graph
 from demur.model.runtime.makers import MAKERS
-from demur.model.runtime.openvino_engine import OpenVinoEngine
+from demur.model.runtime.openvino_engine import OpenVinoEngine, in_steps
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
 from demur.model.runtime.smoothing import smoothed
 from tests.few_texts import FEW_TEXTS
@@ -106,6 +106,15 @@ def test_openvino_is_used_once_before_several_threads_may(
     monkeypatch.setattr(OpenVinoEngine, "run", watched)
     opened("openvino", graph, tmp_path, PLAIN, loaded_weights, tokens)
     assert used == [threading.current_thread()]
+
+
+@pytest.mark.parametrize(("length", "expected"), [(1, 16), (16, 16), (17, 32), (512, 512)])
+def test_openvino_is_given_lengths_in_steps_of_16(length: int, expected: int) -> None:
+    """What is added is the padding's 0, in ids and mask alike."""
+    found = in_steps(np.full((2, length), 7))
+    assert found.shape == (2, expected)
+    assert (found[:, :length] == 7).all()
+    assert (found[:, length:] == 0).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -62,6 +62,11 @@ class Engine(Protocol):
         """Return how many batches it runs at once: as many threads may call `run`."""
         ...
 
+    @property
+    def batch_tokens(self) -> int:
+        """Return how many tokens, padding included, a batch has at most: as many as it runs best."""
+        ...
+
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Probabilities:
         """Judge a batch; both arrays are of *shape* `(batch, tokens)`."""
         ...

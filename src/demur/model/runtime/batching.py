@@ -9,7 +9,7 @@ import numpy as np
 
 from demur.data.rendering import windowed
 from demur.model.runtime.answers import Probabilities
-from demur.model.runtime.rechecking import RecheckingEngine, unchecked
+from demur.model.runtime.rechecking import EnginePair, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,38 +22,33 @@ if TYPE_CHECKING:
 
 __all__ = ["infer", "judged", "length_batches", "padded"]
 
-# Padded tokens a batch: enough rows to share a pass over the weights, few enough to pad little and to stay near the
-# processor. With twice as many, OpenVINO and torch are 3 % slower, and ONNX Runtime 5 %.
-_TOKEN_BUDGET = 1_024
-
 
 def infer(texts: Sequence[str], *, tokenizer: Tokenizer, engine: AnyEngine, max_tokens: int) -> Probabilities:
     """Judge texts and return their probabilities in input order; a text beyond the window loses its end."""
     return judged(windowed(texts, tokenizer=tokenizer, max_tokens=max_tokens), engine)
 
 
-def judged(tokens: Sequence[Sequence[int]], engine: AnyEngine, *, budget: int = _TOKEN_BUDGET) -> Probabilities:
+def judged(tokens: Sequence[Sequence[int]], engine: AnyEngine) -> Probabilities:
     """Judge tokenised texts and return their probabilities in input order.
 
     Args:
         tokens: Ids of each text, special tokens included.
         engine: Runs the batches, several at once where it can; of a pair, the careful one what is in doubt, too.
-        budget: Padded tokens a batch.
     """
-    found = _read(tokens, unchecked(engine), budget)
-    if isinstance(engine, RecheckingEngine):
+    found = _read(tokens, unchecked(engine))
+    if isinstance(engine, EnginePair):
         doubtful = engine.doubtful(found)
         if doubtful.size:  # opening the careful engine takes a second
-            again = _read([tokens[i] for i in doubtful], engine.careful, budget)
+            again = _read([tokens[i] for i in doubtful], engine.careful)
             found.refusal[doubtful], found.partial[doubtful] = again.refusal, again.partial
             found.kinds[doubtful] = again.kinds
     return found
 
 
-def _read(tokens: Sequence[Sequence[int]], engine: Engine, budget: int) -> Probabilities:
+def _read(tokens: Sequence[Sequence[int]], engine: Engine) -> Probabilities:
     refusal, partial = np.empty(len(tokens)), np.empty(len(tokens))
     kinds = np.empty((len(tokens), engine.n_categories))
-    batches = list(length_batches([len(ids) for ids in tokens], budget=budget))
+    batches = list(length_batches([len(ids) for ids in tokens], budget=engine.batch_tokens))
     for batch, answer in zip(batches, _answers(engine, tokens, batches), strict=True):
         refusal[batch], partial[batch], kinds[batch] = answer.refusal, answer.partial, answer.kinds
     return Probabilities(refusal, partial, kinds)

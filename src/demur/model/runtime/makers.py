@@ -11,7 +11,7 @@ from demur.errors import EngineError
 from demur.model.runtime.onnx_engine import OnnxEngine, quantise_for_onnx
 from demur.model.runtime.openvino_engine import OpenVinoEngine, quantise_for_openvino
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
-from demur.model.runtime.rechecking import RecheckingEngine
+from demur.model.runtime.rechecking import EnginePair
 from demur.model.runtime.torch_engine import TorchEngine
 from demur.verdict import Policy
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["CAREFUL", "MAKERS", "Maker", "opened"]
 
 CAREFUL = "careful"
-"""Folder, in that of a quantised engine, of the plain one that runs again what is in doubt."""
+"""Folder, in that of an engine with files, of the one that is not quantised and reads again what is in doubt."""
 
 # In log-odds. Full int8 moves the gate by 0.11, root mean square, and gives 22 of the 1,184 frozen texts another
-# verdict under some policy, and 5 of the 805 refusals another kind; of these, one verdict and no kind lies further from
-# the line than this. Of replies in hh-rlhf, 4 to 5 in 100 lie nearer to a line of `standard`.
+# verdict under some policy, and 5 of the 805 refusals another kind. Of these, one verdict (OpenVINO; ONNX Runtime:
+# none) and no kind lies further from the line than this. Of the replies in hh-rlhf, 4 to 5 in 100 lie nearer to a line
+# of `standard`.
 _INT8_MARGIN = 0.25
-# bf16 moves it by 0.015, and at most by 0.07 on these texts.
+# bf16 moves it by 0.015, and at most by 0.07 on these texts; without a second reading, 4 verdicts and no kind differ.
 _BF16_MARGIN = 0.1
 
 
@@ -126,7 +127,7 @@ def opened(
     quick = open_in(folder)
     if not maker.margin:
         return quick
-    return RecheckingEngine(
+    return EnginePair(
         quick,
         lambda: open_in(folder / CAREFUL, is_careful=True),
         thresholds=weights.thresholds if thresholds is None else thresholds,

@@ -22,6 +22,7 @@ class TorchEngine:
 
     # One batch at a time: torch shares a batch among its threads.
     n_streams = 1
+    batch_tokens = 2_048
 
     def __init__(self, network: RefusalNetwork, *, is_bf16: bool = False, n_threads: int | None = None) -> None:
         """Take a network that is calibrated and ready to judge, and leave it as it is.
