@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from demur.errors import TrainingError
+from demur.model import training
 from demur.model.encoders import Encoder
 from demur.model.loss import Loss
 from demur.model.network import Logits, RefusalNetwork, add_low_rank
@@ -420,12 +421,21 @@ def test_nothing_held_out_is_too_little(fresh: Callable[[], RefusalNetwork], tra
         trained(fresh(), held_out=[])
 
 
-def test_reduced_precision_trains_too(fresh: Callable[[], RefusalNetwork], trained: _Trainer) -> None:
-    """In bfloat16 the loss goes down as well, and the tensors stay in 32 bits."""
+@pytest.mark.parametrize("has_bf16", [True, False])
+def test_reduced_precision_trains_too_where_the_machine_has_it(
+    fresh: Callable[[], RefusalNetwork], trained: _Trainer, monkeypatch: pytest.MonkeyPatch, *, has_bf16: bool
+) -> None:
+    """In bfloat16 the loss goes down as well, and the tensors stay in 32 bits; without, products do, too."""
+    monkeypatch.setattr(training, "has_bf16", lambda: has_bf16)
     network = fresh()
+    met: set[torch.dtype] = set()
+    layer = network.encoder.get_submodule("encoder.layer.0.intermediate.dense")
+    layer.register_forward_hook(lambda _module, _given, returned: met.add(returned.dtype))
     history = trained(network, settings=replace(SETTINGS, is_bf16=True, epochs=5, patience=5))
     assert history[-1].training_loss < history[0].training_loss
     assert {tensor.dtype for tensor in free_tensors(network).values()} == {torch.float32}
+    # Held-out rows are judged in fp32, whatever the training runs in.
+    assert met == ({torch.bfloat16, torch.float32} if has_bf16 else {torch.float32})
 
 
 def diverge(network: RefusalNetwork, *, at: int) -> Callable[[Step], None]:

@@ -52,7 +52,7 @@ class TrainingSettings:
         seed: Seed of initial heads, order and dropout.
         head_seed: Seed of the initial heads, and of the adapters' first factors, where not `seed`: trainings that are
             to be averaged begin with the same ones, since what one hidden unit of a head stands for is chance.
-        is_bf16: Whether matrix products run in bfloat16 (autocast).
+        is_bf16: Whether matrix products run in bfloat16 (autocast) where the processor, or the GPU, has it.
     """
 
     __pydantic_config__ = CLOSED

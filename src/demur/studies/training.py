@@ -13,7 +13,7 @@ import torch
 from demur.errors import TrainingError
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
-from demur.model.training import Step, TrainingSettings, Validation, fit, require_enough
+from demur.model.training import Step, TrainingSettings, Validation, fit, is_in_bf16, require_enough
 from demur.studies.continuation import begun, parting, warn_of_forgetting
 from demur.studies.distillation import Teachers
 from demur.studies.finishing import finished, prepared
@@ -243,6 +243,7 @@ def _record(lesson: Lesson, history: list[Validation]) -> dict[str, Any]:
     parts = lesson.parts
     return {
         "settings": asdict(lesson.recipe.settings),
+        "precision": "bf16" if is_in_bf16(lesson.recipe.settings) else "fp32",
         "held_out_seed": lesson.recipe.parting_seed,
         "met_prompts": list(parts.met),
         "files": _digests(lesson.mixture.files),
