@@ -42,7 +42,7 @@ from demur.cli.options import (
     Workers,
     open_analyzer,
 )
-from demur.model.engine_names import FEW_TEXTS, EngineName
+from demur.model.engine_names import EngineName
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def audit(
     from demur.studies.cluster import Cluster
     from demur.studies.folder import AuditFolder
 
-    # Before an engine is built, which takes a minute or so.
+    # Before an engine is built, which takes a minute or more.
     cluster = None if on is None else Cluster.of(on, workers=workers)
     AuditFolder(out).require_room(resume=resume, overwrite=overwrite)
     if on is not None and engine is EngineName.auto:
@@ -116,6 +116,7 @@ def _runtime(
     engine: EngineName, workers: int | None, *, source: str, limit: int | None, exact: bool, resumed: Path | None
 ) -> Runtime:
     """Read the options; what `auto` chose once is what an audit goes on with."""
+    from demur.model.runtime.choice import few_texts
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import rows_up_to
 
@@ -123,8 +124,9 @@ def _runtime(
         recorded = None if resumed is None else AuditFolder(resumed).engine
         if recorded is not None:
             return Runtime(EngineName.recorded(recorded), workers, first_look=True)
-        is_short = limit is not None and limit < FEW_TEXTS
-        n_texts = limit if is_short else rows_up_to(source, FEW_TEXTS)
+        few = few_texts()
+        is_short = limit is not None and limit < few
+        n_texts = limit if is_short else rows_up_to(source, few)
         return Runtime(engine, workers, n_texts, first_look=True)
     return Runtime.of(engine, workers, exact=exact)
 

@@ -130,7 +130,8 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         help="What runs the network. torch: in fp32. auto: the fastest that is installed and decides as fp32 does. All "
-        "but torch are built at first use, in a minute or so; auto builds none where it counts less than 1,000 rows.",
+        "but torch are built at first use, in a minute or more; auto builds none where it counts less than 1,000 rows "
+        "(25,000 where the processor has no quick int8).",
     ),
 ]
 Exact = Annotated[

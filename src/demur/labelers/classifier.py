@@ -130,7 +130,7 @@ class Analyzer:
             policy: What counts as a refusal: `strict`, `standard` or `broad`.
             coverage: Stated share of refusals whose set of kinds holds the true one, as for the constructor.
             engine: What runs the network: `torch` for fp32, `torch-bf16`, `onnx`, `openvino`, or `auto` for the fastest
-                that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or so.
+                that is installed and decides as fp32 does. All but `torch` are built at first use, in a minute or more.
             first_look: Whether long replies that clearly do not refuse are settled in a short window.
 
         Raises:

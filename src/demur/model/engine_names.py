@@ -5,10 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-__all__ = ["FEW_TEXTS", "EngineName"]
-
-FEW_TEXTS = 1_000
-"""For fewer texts `auto` builds no engine: torch judges them in about the time that building takes."""
+__all__ = ["EngineName"]
 
 
 class EngineName(StrEnum):

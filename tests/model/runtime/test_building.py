@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from demur.errors import EngineError
-from demur.model.runtime import Probabilities, TorchEngine, building
+from demur.model.runtime import Probabilities, TorchEngine, building, makers
 from demur.model.runtime.building import built, find_built
 from demur.model.runtime.makers import CAREFUL as CAREFUL_FOLDER
-from demur.model.runtime.makers import Maker
-from demur.model.runtime.quantisation import PLAIN, Setting
+from demur.model.runtime.makers import MAKERS, Maker, opened
+from demur.model.runtime.quantisation import BF16, PLAIN, Setting
 from demur.model.runtime.rechecking import EnginePair
 
 if TYPE_CHECKING:
@@ -83,6 +83,13 @@ class Making:
 def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write no graph: its export needs packages that may not be installed."""
     monkeypatch.setattr(building, "export_graph", lambda _, path: path.touch())
+
+
+@pytest.fixture(autouse=True)
+def is_overflowing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Let int8 be worth trying, whatever computes this, unless a test says otherwise."""
+    overflows = getattr(request, "param", False)
+    monkeypatch.setattr(makers, "overflows_in_int8", lambda: overflows)
 
 
 def test_the_boldest_setting_that_agrees_is_kept(loaded_weights: Weights, few_texts: FrozenTexts) -> None:
@@ -183,11 +190,26 @@ def test_what_is_in_doubt_is_read_again_by_the_plain_engine(loaded_weights: Weig
     assert (found.folder / CAREFUL_FOLDER / "model").read_text(encoding="utf-8") == "plain"
 
 
-def test_the_plain_setting_is_read_again_too(loaded_weights: Weights) -> None:
-    """An engine may run in bf16 what is not quantised, but for the careful one."""
-    found = built(Making(bent=("bold", "careful")).maker(), loaded_weights)
-    assert found.setting == "plain"
-    assert sorted(path.name for path in found.folder.iterdir()) == ["careful", "engine.json", "model"]
+def test_the_plain_setting_is_the_careful_engine_alone(loaded_weights: Weights) -> None:
+    """It is written once, and reads nothing twice."""
+    making = Making(bent=("bold", "careful"), doubting=("plain",))
+    maker = making.maker()
+    found = built(maker, loaded_weights)
+    assert making.written == ["plain", "bold", "careful"]
+    # Whoever doubts is not read again by another, and knows nothing.
+    assert (found.setting, found.parity.gate_flips > 0) == (None, True)
+    engine = opened(maker, loaded_weights, found.folder, name=found.name, setting=PLAIN.name)
+    assert isinstance(engine, Bent)
+    assert engine.is_doubting
+
+
+@pytest.mark.parametrize("is_overflowing", [True], indirect=True)
+def test_int8_is_not_tried_where_it_overflows(loaded_weights: Weights) -> None:
+    """What computes in bf16 alone is, all the same."""
+    making = Making()
+    assert built(making.maker(), loaded_weights).setting == "plain"
+    assert making.written == ["plain"]
+    assert MAKERS["torch-bf16"].usable_settings == (BF16,)
 
 
 def test_another_margin_is_another_engine(loaded_weights: Weights) -> None:
@@ -211,10 +233,9 @@ def test_what_a_library_raises_is_told_as_ours(loaded_weights: Weights, empty_ca
 
 def test_torch_in_bf16_is_held_to_fp32_too(loaded_weights: Weights) -> None:
     """It has no files of its own, and fp32 behind it."""
-    from demur.model.runtime.makers import MAKERS, opened
-
     found = built(MAKERS["torch-bf16"], loaded_weights)
-    pair = opened(MAKERS["torch-bf16"], loaded_weights, found.folder, name=found.name)
+    assert found.setting == "bf16"
+    pair = opened(MAKERS["torch-bf16"], loaded_weights, found.folder, name=found.name, setting="bf16")
     assert isinstance(pair, EnginePair)
     assert [engine.name[:10] for engine in (pair.quick, pair.careful)] == ["torch-bf16", "torch-fp32"]
     assert found.parity.texts == 24

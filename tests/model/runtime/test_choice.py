@@ -50,6 +50,7 @@ class Shelf:
         monkeypatch.setattr(choice, "find_built", self._find)
         monkeypatch.setattr(choice, "built", self._build)
         monkeypatch.setattr(choice, "has_bf16", lambda: False)
+        monkeypatch.setattr(choice, "overflows_in_int8", lambda: False)
 
     def holds(self, kind: str, speedup: float, *, gate_flips: int = 0, is_there: bool = True) -> None:
         """Let an engine of this speed come of a kind; of 1,000 texts, so many flip, and more than 3 are too many."""
@@ -120,20 +121,35 @@ def test_auto_builds_what_is_not_there(shelf: Shelf, loaded_weights: Weights) ->
     shelf.holds("onnx", 2)
     assert shelf.opens("auto", loaded_weights) == "openvino-int8"
     assert shelf.asked == ["openvino"]
-    assert shelf.lines[0].startswith("building engine openvino: a minute or so")
+    assert shelf.lines[0].startswith("building engine openvino, once for these weights: a minute or more")
 
 
-def test_for_few_texts_auto_builds_nothing_and_takes_what_is_there(shelf: Shelf, loaded_weights: Weights) -> None:
-    """999 are few, 1,000 are not."""
+@pytest.mark.parametrize(("overflows", "few"), [(False, 1_000), (True, 25_000)])
+def test_for_few_texts_auto_builds_nothing_and_takes_what_is_there(
+    shelf: Shelf, loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch, *, overflows: bool, few: int
+) -> None:
+    """999 are few, 1,000 are not; where int8 gains nothing, more are few."""
+    monkeypatch.setattr(choice, "overflows_in_int8", lambda: overflows)
     shelf.holds("openvino", 4, is_there=False)
     shelf.holds("onnx", 2, is_there=False)
-    assert shelf.opens("auto", loaded_weights, n_texts=999).startswith("torch-fp32")
-    assert shelf.lines[-1].endswith("(no other is built for less than 1,000 rows)")
+    assert shelf.opens("auto", loaded_weights, n_texts=few - 1).startswith("torch-fp32")
+    assert shelf.lines[-1].endswith(f"(no other is built for less than {few:,} rows)")
     shelf.there.add("onnx")
-    assert shelf.opens("auto", loaded_weights, n_texts=999) == "onnx-int8"
+    assert shelf.opens("auto", loaded_weights, n_texts=few - 1) == "onnx-int8"
     assert shelf.asked == []
-    assert shelf.opens("auto", loaded_weights, n_texts=1_000) == "openvino-int8"
+    assert shelf.opens("auto", loaded_weights, n_texts=few) == "openvino-int8"
     assert shelf.asked == ["openvino"]
+
+
+@pytest.mark.parametrize(("has_bf16", "said"), [(True, "a minute or more"), (False, "twenty times as long")])
+def test_bf16_where_the_processor_lacks_it_is_said_to_be_slow(
+    shelf: Shelf, loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch, *, has_bf16: bool, said: str
+) -> None:
+    """Before it is built, for that takes long, too."""
+    monkeypatch.setattr(choice, "has_bf16", lambda: has_bf16)
+    shelf.holds("torch-bf16", 1, is_there=False)
+    shelf.opens("torch-bf16", loaded_weights)
+    assert said in shelf.lines[0]
 
 
 def test_auto_goes_on_where_one_cannot_be_built(shelf: Shelf, loaded_weights: Weights) -> None:

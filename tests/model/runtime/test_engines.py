@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from demur.data.rendering import windowed
-from demur.model.runtime import Probabilities, TorchEngine, judged
+from demur.model.runtime import Probabilities, TorchEngine, judged, makers, unchecked
 from demur.model.runtime.building import built
 from demur.model.runtime.graph import export_graph
+from demur.model.runtime.machine import overflows_in_int8
 from demur.model.runtime.makers import MAKERS
 from demur.model.runtime.openvino_engine import OpenVinoEngine, in_steps
 from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
@@ -117,6 +118,7 @@ def test_openvino_is_given_lengths_in_steps_of_16(length: int, expected: int) ->
     assert (found[:, length:] == 0).all()
 
 
+@pytest.mark.skipif(overflows_in_int8(), reason="sums of bytes overflow on this processor, so no engine runs in int8")
 @pytest.mark.parametrize("kind", KINDS)
 def test_int8_is_near_torch_and_is_not_torch(
     kind: str, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
@@ -150,7 +152,10 @@ def test_an_engine_is_built_held_to_fp32_and_opened_in_silence(
     found = built(MAKERS[kind], loaded_weights, n_threads=1)
     assert found.is_held
     assert found.setting in {setting.name for setting in SETTINGS}
-    engine = MAKERS[kind].open(loaded_weights, found.folder, name=found.name, n_threads=1, is_careful=False)
+    assert found.setting is not None
+    engine = unchecked(
+        makers.opened(MAKERS[kind], loaded_weights, found.folder, name=found.name, setting=found.setting, n_threads=1)
+    )
     assert engine.run(np.array([[2, 6, 7, 3]]), np.ones((1, 4), dtype=np.int64)).kinds.shape == (1, 16)
     assert not (found.folder / "graph.onnx").exists()
     assert capfd.readouterr() == ("", "")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from demur.model.runtime import machine
-from demur.model.runtime.machine import gpu, has_bf16, instructions, processor
+from demur.model.runtime.machine import gpu, has_bf16, instructions, overflows_in_int8, processor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,22 @@ def test_bf16_is_quick_where_the_processor_has_it(cpu_info: Path, text: str, *, 
     """By its instructions."""
     cpu_info.write_text(text, encoding="utf-8")
     assert has_bf16() is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (X86.format("avx2"), True),
+        (X86.format("avx2 avx_vnni"), False),
+        (X86.format("avx512f avx512_vnni"), False),
+        (ARM.format("asimddp"), False),
+        ("processor : 0\n", False),
+    ],
+)
+def test_bytes_overflow_on_x86_without_vnni(cpu_info: Path, text: str, *, expected: bool) -> None:
+    """By its instructions; of what says nothing, nothing is known against it."""
+    cpu_info.write_text(text, encoding="utf-8")
+    assert overflows_in_int8() is expected
 
 
 def test_a_processor_is_told_by_its_name_and_by_what_it_computes_with(cpu_info: Path) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "built", "find_built"]
 
 # Of the folder's layout, of how graphs and settings come about, and of how they are run: another number builds anew.
-_FORMAT = 5
+_FORMAT = 6
 _EXACT = "exact.npz"
 # Texts that both engines are timed on, in turns: enough for a second or two.
 _EVERY = 12
@@ -87,7 +87,7 @@ def find_built(maker: Maker, weights: Weights) -> Built | None:
 
 
 def built(maker: Maker, weights: Weights, *, n_threads: int | None = None) -> Built:
-    """Return what was built before, or build it: a minute or so, once for each weights, machine and library version.
+    """Return what was built before, or build it: a minute or more, once for each weights, machine and library version.
 
     Raises:
         EngineError: A package is missing, the engine cannot be built, or the cache cannot be written.
@@ -109,7 +109,7 @@ def _identity(maker: Maker, weights: Weights) -> dict[str, Any]:
     return {
         **_exact_identity(weights),
         "kind": maker.kind,
-        "settings": [asdict(setting) for setting in maker.settings],
+        "settings": [asdict(setting) for setting in maker.usable_settings],
         "margin": maker.margin,
         "versions": maker.versions(),
         "machine": _machine(),
@@ -163,12 +163,11 @@ class _Work:
         except Exception as error:  # each library has its own
             message = f"engine {self.maker.kind!r} cannot be built here: {error}; take another --engine"
             raise EngineError(message) from error
-        some = texts[::_EVERY]
         return {
             "kind": self.maker.kind,
             "setting": tried[-1]["setting"] if tried[-1]["parity"]["is_held"] else None,
             "tried": tried,
-            "speedup": _speedup(engine, exact_engine, some),
+            "speedup": _speedup(engine, exact_engine, texts[::_EVERY]),
             "identity": _identity(self.maker, self.weights),
         }
 
@@ -192,10 +191,12 @@ class _Work:
             self._export(graph, calibration)
             careful.mkdir()
             maker.write(graph, careful, PLAIN, calibration)
-        for setting in maker.settings:
-            if maker.write is not None:
+        for setting in maker.usable_settings:
+            if maker.write is not None and setting != PLAIN:
                 maker.write(graph, folder, setting, calibration)
-            engine = opened(maker, self.weights, folder, name=maker.kind, n_threads=self.n_threads)
+            engine = opened(
+                maker, self.weights, folder, name=maker.kind, setting=setting.name, n_threads=self.n_threads
+            )
             parity = Parity.of(
                 exact, judged(texts, engine), taxonomy=self.weights.taxonomy, thresholds=self.weights.thresholds
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-__all__ = ["gpu", "has_bf16", "instructions", "processor"]
+__all__ = ["gpu", "has_bf16", "instructions", "overflows_in_int8", "processor"]
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _DEVICES = Path("/dev")
@@ -13,6 +13,8 @@ _DEVICES = Path("/dev")
 _GPU_FILES = ("nvidia*", "nvhost-gpu", "nvgpu", "kfd", "dxg")
 # Of x86 and of Arm, in which Linux and torch use the same names.
 _BF16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+# That of x86 which sums products of bytes in 32 bits at once.
+_INT8_INSTRUCTIONS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8"})
 # What the names of sets for arithmetic begin with; the rest, of kernels and hypervisors, changes nothing here.
 _ARITHMETIC = ("sse", "avx", "fma", "amx", "asimd", "neon", "sve", "bf16", "i8mm")
 
@@ -33,6 +35,16 @@ def has_bf16() -> bool:
 
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return not _BF16_INSTRUCTIONS.isdisjoint(instructions())
+
+
+def overflows_in_int8() -> bool:
+    """Tell whether sums of products of unsigned and signed bytes overflow here.
+
+    Without VNNI, which Intel has had since 2019 and AMD since 2022, x86 sums two of them in 16 bits: too few for large
+    ones.
+    """
+    known = instructions()
+    return "sse2" in known and _INT8_INSTRUCTIONS.isdisjoint(known)
 
 
 def processor() -> str:
