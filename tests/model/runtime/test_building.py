@@ -14,7 +14,7 @@ from demur.model.runtime import Probabilities, TorchEngine, building, makers
 from demur.model.runtime.building import built, find_built
 from demur.model.runtime.makers import CAREFUL as CAREFUL_FOLDER
 from demur.model.runtime.makers import MAKERS, Maker, opened
-from demur.model.runtime.quantisation import BF16, PLAIN, Setting
+from demur.model.runtime.quantisation import BF16, FP32, Setting
 from demur.model.runtime.rechecking import EnginePair
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Making:
 
     def maker(self) -> Maker:
         """Return what builds so."""
-        return Maker("bending", self.open, self.write, (BOLD, CAREFUL, PLAIN), margin=0.25)
+        return Maker("bending", self.open, self.write, (BOLD, CAREFUL, FP32), margin=0.25)
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_the_boldest_setting_that_agrees_is_kept(loaded_weights: Weights, few_te
     making = Making(bent=("bold",))
     found = built(making.maker(), loaded_weights)
     assert (found.setting, found.is_held, found.parity.gate_flips) == ("careful", True, 0)
-    assert making.written == ["plain", "bold", "careful"]
+    assert making.written == ["fp32", "bold", "careful"]
     assert making.calibrated_on == len(few_texts.calibration)
     assert found.name.startswith("bending-careful-")
     assert found.speedup > 0
@@ -122,7 +122,7 @@ def test_it_is_built_once(loaded_weights: Weights) -> None:
     assert find_built(making.maker(), loaded_weights) is None
     first = built(making.maker(), loaded_weights)
     assert built(making.maker(), loaded_weights) == find_built(making.maker(), loaded_weights) == first
-    assert making.written == ["plain", "bold"]
+    assert making.written == ["fp32", "bold"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_manifest_that_lacks_what_is_read_is_built_anew(loaded_weights: Weight
     again = built(making.maker(), loaded_weights)
     assert (again.folder, again.setting) == (first.folder, "bold")
     assert find_built(making.maker(), loaded_weights) == again
-    assert making.written == ["plain", "bold", "plain", "bold"]
+    assert making.written == ["fp32", "bold", "fp32", "bold"]
 
 
 @pytest.mark.parametrize("is_missing", [True, False])
@@ -176,29 +176,29 @@ def test_what_fp32_found_is_found_anew_where_it_is_damaged(
 
 def test_where_no_setting_agrees_none_is_kept(loaded_weights: Weights) -> None:
     """The figures are those of the most cautious, and it is known the next time."""
-    making = Making(bent=("bold", "careful", "plain"))
+    making = Making(bent=("bold", "careful", "fp32"))
     found = built(making.maker(), loaded_weights)
     assert (found.setting, found.is_held, found.parity.gate_flips) == (None, False, 24)
     assert find_built(making.maker(), loaded_weights) == found
 
 
-def test_what_is_in_doubt_is_read_again_by_the_plain_engine(loaded_weights: Weights) -> None:
+def test_what_is_in_doubt_is_read_again_by_the_fp32_engine(loaded_weights: Weights) -> None:
     """A bold setting that knows nothing, and says so, decides as fp32 does; what flips surely is not held."""
     making = Making(doubting=("bold",))
     found = built(making.maker(), loaded_weights)
     assert (found.setting, found.parity.gate_flips) == ("bold", 0)
-    assert (found.folder / CAREFUL_FOLDER / "model").read_text(encoding="utf-8") == "plain"
+    assert (found.folder / CAREFUL_FOLDER / "model").read_text(encoding="utf-8") == "fp32"
 
 
-def test_the_plain_setting_is_the_careful_engine_alone(loaded_weights: Weights) -> None:
+def test_the_fp32_setting_is_the_careful_engine_alone(loaded_weights: Weights) -> None:
     """It is written once, and reads nothing twice."""
-    making = Making(bent=("bold", "careful"), doubting=("plain",))
+    making = Making(bent=("bold", "careful"), doubting=("fp32",))
     maker = making.maker()
     found = built(maker, loaded_weights)
-    assert making.written == ["plain", "bold", "careful"]
+    assert making.written == ["fp32", "bold", "careful"]
     # Whoever doubts is not read again by another, and knows nothing.
     assert (found.setting, found.parity.gate_flips > 0) == (None, True)
-    engine = opened(maker, loaded_weights, found.folder, name=found.name, setting=PLAIN.name)
+    engine = opened(maker, loaded_weights, found.folder, name=found.name, setting=FP32.name)
     assert isinstance(engine, Bent)
     assert engine.is_doubting
 
@@ -207,8 +207,8 @@ def test_the_plain_setting_is_the_careful_engine_alone(loaded_weights: Weights) 
 def test_int8_is_not_tried_where_it_overflows(loaded_weights: Weights) -> None:
     """What computes in bf16 alone is, all the same."""
     making = Making()
-    assert built(making.maker(), loaded_weights).setting == "plain"
-    assert making.written == ["plain"]
+    assert built(making.maker(), loaded_weights).setting == "fp32"
+    assert making.written == ["fp32"]
     assert MAKERS["torch-bf16"].usable_settings == (BF16,)
 
 

@@ -21,7 +21,7 @@ from demur.model.runtime.graph import export_graph
 from demur.model.runtime.machine import overflows_in_int8
 from demur.model.runtime.makers import MAKERS
 from demur.model.runtime.openvino_engine import OpenVinoEngine, in_steps
-from demur.model.runtime.quantisation import PLAIN, SETTINGS, Setting
+from demur.model.runtime.quantisation import FP32, SETTINGS, Setting
 from demur.model.runtime.smoothing import smoothed
 from tests.few_texts import FEW_TEXTS
 
@@ -86,7 +86,7 @@ def test_where_nothing_is_quantised_the_probabilities_are_those_of_torch(  # fix
     kind: str, *, is_careful: bool, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
 ) -> None:
     """All heads, in fp32 to 1e-4; to 0.1 in OpenVINO, which may take bf16 unless careful. Any batch and length do."""
-    engine = opened(kind, graph, tmp_path, PLAIN, loaded_weights, tokens, is_careful=is_careful)
+    engine = opened(kind, graph, tmp_path, FP32, loaded_weights, tokens, is_careful=is_careful)
     exact = judged(tokens, TorchEngine(loaded_weights.network))
     assert furthest(judged(tokens, engine), exact) < (1e-4 if kind == "onnx" or is_careful else 0.1)
     assert (engine.name, engine.n_categories, engine.n_streams) == ("an-engine", 16, 2)
@@ -105,7 +105,7 @@ def test_openvino_is_used_once_before_several_threads_may(
         return run(engine, *arrays)
 
     monkeypatch.setattr(OpenVinoEngine, "run", watched)
-    opened("openvino", graph, tmp_path, PLAIN, loaded_weights, tokens)
+    opened("openvino", graph, tmp_path, FP32, loaded_weights, tokens)
     assert used == [threading.current_thread()]
 
 
@@ -135,7 +135,7 @@ def test_files_shrink_by_the_layers_that_are_quantised(
 ) -> None:
     """Keeping the layer after GELU leaves the file larger than without, and smaller than keeping all."""
     sizes = []
-    for setting in (EVERYTHING, Setting("kept", (".output.",)), PLAIN):
+    for setting in (EVERYTHING, Setting("kept", (".output.",)), FP32):
         folder = tmp_path / setting.name
         folder.mkdir()
         opened(kind, graph, folder, setting, loaded_weights, tokens)

@@ -22,7 +22,7 @@ from demur.model.runtime.graph import export_graph
 from demur.model.runtime.machine import gpu, instructions, processor
 from demur.model.runtime.makers import CAREFUL, opened
 from demur.model.runtime.parity import Parity, frozen_texts
-from demur.model.runtime.quantisation import PLAIN
+from demur.model.runtime.quantisation import FP32
 from demur.model.runtime.torch_engine import TorchEngine
 
 if TYPE_CHECKING:
@@ -190,9 +190,9 @@ class _Work:
         if maker.write is not None:
             self._export(graph, calibration)
             careful.mkdir()
-            maker.write(graph, careful, PLAIN, calibration)
+            maker.write(graph, careful, FP32, calibration)
         for setting in maker.usable_settings:
-            if maker.write is not None and setting != PLAIN:
+            if maker.write is not None and setting != FP32:
                 maker.write(graph, folder, setting, calibration)
             engine = opened(
                 maker, self.weights, folder, name=maker.kind, setting=setting.name, n_threads=self.n_threads

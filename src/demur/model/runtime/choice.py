@@ -9,7 +9,7 @@ from demur.model.engine_names import EngineName
 from demur.model.runtime.building import built, find_built
 from demur.model.runtime.machine import gpu, has_bf16, overflows_in_int8
 from demur.model.runtime.makers import MAKERS, opened
-from demur.model.runtime.quantisation import PLAIN
+from demur.model.runtime.quantisation import FP32
 from demur.model.runtime.torch_engine import TorchEngine
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _opened(
         weights,
         found.folder,
         name=found.name,
-        setting=found.setting or PLAIN.name,
+        setting=found.setting or FP32.name,
         n_threads=n_threads,
         thresholds=thresholds,
     )

@@ -11,7 +11,7 @@ from demur.errors import EngineError
 from demur.model.runtime.machine import overflows_in_int8
 from demur.model.runtime.onnx_engine import OnnxEngine, quantise_for_onnx
 from demur.model.runtime.openvino_engine import OpenVinoEngine, quantise_for_openvino
-from demur.model.runtime.quantisation import BF16, PLAIN, SETTINGS, Setting
+from demur.model.runtime.quantisation import BF16, FP32, SETTINGS, Setting
 from demur.model.runtime.rechecking import EnginePair
 from demur.model.runtime.torch_engine import TorchEngine
 from demur.verdict import Policy
@@ -59,7 +59,7 @@ class Maker:
             only what reads no file asks for the network, which takes torch.
         write: Writes the files of a setting, in place of those of another, from the network's graph and tokenised
             texts to calibrate on; None where the engine has none, and is only held to fp32 and timed.
-        settings: From the boldest to the most cautious; of several, the last is `PLAIN`.
+        settings: From the boldest to the most cautious; of several, the last is `FP32`.
         margin: How near to a decision, in log-odds, the careful engine reads again; 0 where none is behind it.
         packages: What it needs beside torch: the packages of the extra of its name.
     """
@@ -79,7 +79,7 @@ class Maker:
         Runtime's, 1.4 times as quick as its fp32, flips 5 of the frozen verdicts after the second reading. With weights
         that are unsigned, and so do not overflow, it flips none, and gains 7 % but for that reading.
         """
-        return (PLAIN,) if PLAIN in self.settings and overflows_in_int8() else self.settings
+        return (FP32,) if FP32 in self.settings and overflows_in_int8() else self.settings
 
     @property
     def is_installed(self) -> bool:
@@ -140,7 +140,7 @@ def opened(
     def open_careful() -> Engine:
         return open_in(folder / CAREFUL, is_careful=True)
 
-    if setting == PLAIN.name:
+    if setting == FP32.name:
         return open_careful()
     quick = open_in(folder)
     if not maker.margin:

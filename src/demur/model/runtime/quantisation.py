@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BF16", "PLAIN", "SETTINGS", "Setting"]
+__all__ = ["BF16", "FP32", "SETTINGS", "Setting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Setting:
         return [layer for layer in layers if not self.keeps(layer)]
 
 
-PLAIN = Setting("plain", ("",))
+FP32 = Setting("fp32", ("",))
 """Quantise nothing: fp32."""
 
 BF16 = Setting("bf16", ("",))
@@ -48,5 +48,5 @@ SETTINGS = (
     Setting("int8-but-first-ffn-outputs", ("layers.0.output.", "layers.1.output.")),
     Setting("int8-but-ffn-outputs", (".output.",)),
     Setting("int8-but-ffn", (".output.", ".intermediate.")),
-    PLAIN,
+    FP32,
 )
