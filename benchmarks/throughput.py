@@ -24,7 +24,7 @@ import numpy as np
 
 from demur.conversation import Conversation
 from demur.data.reading import read_conversations
-from demur.data.rendering import Renderer, plain_text
+from demur.data.rendering import MAX_TOKENS, Renderer, plain_text
 from demur.data.sources import open_source
 from demur.labelers.classifier import Analyzer
 from demur.model.runtime.choice import open_engine
@@ -152,7 +152,7 @@ def _pipeline(gate: Path, batch_size: int) -> Judge:
 
     def judge(rows: Sequence[Conversation]) -> list[bool]:
         texts = [plain_text(row) for row in rows]
-        found = classify(texts, batch_size=batch_size, truncation=True, max_length=512)
+        found = classify(texts, batch_size=batch_size, truncation=True, max_length=MAX_TOKENS)
         return [answer["label"] == "Refusal" for answer in found]
 
     return judge
@@ -172,7 +172,7 @@ def _sorted(gate: Path, batch_size: int) -> Judge:
             for start in range(0, len(order), batch_size):
                 places = order[start : start + batch_size]
                 batch = [texts[place] for place in places]
-                inputs = tokenizer(batch, truncation=True, max_length=512, padding=True, return_tensors="pt")
+                inputs = tokenizer(batch, truncation=True, max_length=MAX_TOKENS, padding=True, return_tensors="pt")
                 for place, label in zip(places, model(**inputs).logits.argmax(-1).tolist(), strict=True):
                     refuses[place] = label == 1
         return refuses
@@ -242,8 +242,22 @@ def in_process(name: str, arguments: argparse.Namespace, gate: Path) -> Run:
     return Run(**json.loads(answer.stdout.splitlines()[-1]))
 
 
-def table(runs: dict[str, list[Run]], lengths: Sequence[int], work: float, rates: dict[str, float]) -> str:
-    """Write the table; a figure is the median of the rounds, a ratio the median of the rounds' ratios."""
+def table(
+    runs: dict[str, list[Run]],
+    lengths: Sequence[int],
+    baseline_lengths: Sequence[int],
+    work: float,
+    rates: dict[str, float],
+) -> str:
+    """Write the table; a figure is the median of the rounds, a ratio the median of the rounds' ratios.
+
+    Args:
+        runs: Those of each contestant.
+        lengths: Tokens of each row in the window of the weights, which the engines read.
+        baseline_lengths: Tokens of each row in the widest window, which the baselines read.
+        work: Floating-point operations of what the engines read.
+        rates: Those of matrix products, in GFLOP/s.
+    """
     base = [run.rows / run.seconds for run in runs["pipeline-32"]]
     exact = runs["torch"][0].refuses
     lines = [
@@ -258,10 +272,11 @@ def table(runs: dict[str, list[Run]], lengths: Sequence[int], work: float, rates
         share = work / len(lengths) * np.median(speed) / 1e9 / rates[_arithmetic(name)]
         is_judge = name not in (*LIMITS, "audit")
         has_share = is_judge and "+" not in name and name not in BASELINES
+        read = baseline_lengths if name in BASELINES else lengths
         spread = f" ({min(speed):,.1f} to {max(speed):,.1f})" if len(speed) > 1 else ""
         lines.append(
             f"| {name} | {np.median(speed):,.1f}{spread} "
-            f"| {np.median(speed) * np.mean(lengths):,.0f} | {by_32:.1f} | {by_1:.1f} "
+            f"| {np.median(speed) * np.mean(read):,.0f} | {by_32:.1f} | {by_1:.1f} "
             f"| {f'{agrees:.2%}' if is_judge else '-'} | {f'{share:.0%}' if has_share else '-'} "
             f"| {np.median([run.peak_mb for run in found]):,.0f} |"
         )
@@ -303,8 +318,11 @@ def _compare(arguments: argparse.Namespace) -> None:
     names = [*BASELINES, *engines, *(f"{engine}+first-look" for engine in engines), "audit", *LIMITS]
     weights = Weights.load(None, taxonomy=Taxonomy.load())
     rows = sampled(arguments.source, arguments.rows)
-    renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
-    lengths = [len(ids) for ids in renderer.tokens(rows)]
+    window = weights.manifest.max_tokens
+    lengths, whole = (
+        [len(ids) for ids in Renderer(weights.tokenizer, max_tokens=tokens).tokens(rows)]
+        for tokens in (window, MAX_TOKENS)
+    )
     runs: dict[str, list[Run]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         gate, _ = export_standard(weights, Path(folder))
@@ -318,11 +336,12 @@ def _compare(arguments: argparse.Namespace) -> None:
     n = arguments.rounds
     rounds = f"median of {n} rounds, least and most in brackets" if n > 1 else "one round"
     text = "\n\n".join([
-        f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(lengths):.0f} tokens each on average, "
+        f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(whole):.0f} tokens each on average up to "
+        f"{MAX_TOKENS}, which the baselines read, and {np.mean(lengths):.0f} up to {window}, which the engines read; "
         f"on {cores}, {dt.datetime.now(tz=dt.UTC).date()}; {rounds}. Matrix products reach "
         + ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in rates.items())
         + ".",
-        table(runs, lengths, work_of(lengths, weights), rates),
+        table(runs, lengths, whole, work_of(lengths, weights), rates),
     ])  # fmt: skip
     print(text)
     if arguments.write:

@@ -100,7 +100,7 @@ def test_labels_stand_in_the_order_of_the_taxonomy(exported: tuple[Path, Path], 
 
 
 def test_the_tokenizers_class_is_one_that_older_transformers_know(exported: tuple[Path, Path]) -> None:
-    """Transformers 4 has no `TokenizersBackend`; the window is the trained one."""
+    """Transformers 4 has no `TokenizersBackend`; texts are cut where the encoder's positions end."""
     for folder in exported:
         settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
         assert settings["tokenizer_class"] == "PreTrainedTokenizerFast"

@@ -10,7 +10,8 @@ import torch
 
 from demur.conversation import Conversation
 from demur.data.labelled import read_labelled
-from demur.errors import OutputError, WeightsError
+from demur.data.rendering import MIN_TOKENS
+from demur.errors import OutputError, TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.averaging import averaged, reduced, uncalibrated
 from demur.model.beginning import Beginning
@@ -251,7 +252,7 @@ def test_prompts_that_one_training_met_do_not_measure_the_mean(
         ({"encoder_sha256": "0" * 64}, "differ in their encoder"),
         ({"encoder_files_sha256": "0" * 64}, "another tokenizer.json or config.json"),
         ({"categories": ("privacy",)}, "differ in their kinds"),
-        ({"max_tokens": 128}, r"differ in their window \(max_tokens: 512 and 128\)"),
+        ({"max_tokens": 128}, r"differ in their window \(max_tokens: 256 and 128\)"),
         ({"calibration": {"kept": True}}, "kept from the weights"),
         ({"calibration": {"gate": 1.0, "partial": [1.0, 0.0]}}, "how kinds was calibrated"),
         ({"training": {"settings": {"seed": 5}}}, "held out prompts by seed 5, and recipe 'mine' does by seed 66"),
@@ -313,20 +314,31 @@ def test_whole_layers_stay_whole_where_no_rank_is_asked_for(
 
 
 def test_what_is_asked_for_must_fit_the_weights(
-    mean: Callable[..., Manifest], recipe: Recipe, tiny_weights: Path, wider_taxonomy: Taxonomy, tmp_path: Path
+    mean: Callable[..., Manifest], tiny_weights: Path, wider_taxonomy: Taxonomy, tmp_path: Path
 ) -> None:
-    """One folder is no average; window and taxonomy are those of the weights; finished weights are not overwritten."""
+    """One folder is no average; the taxonomy is that of the weights; finished weights are not overwritten."""
     with pytest.raises(WeightsError, match="give two or more"):
         mean(tiny_weights)
-    narrow = replace(recipe, settings=replace(recipe.settings, window=128))
-    with pytest.raises(WeightsError, match="a window of 512 tokens, and recipe 'mine' one of 128"):
-        mean(tiny_weights, tiny_weights, recipe=narrow)
+    with pytest.raises(TrainingError, match=r"window: met 513; .* less than or equal to 512"):
+        mean(tiny_weights, window=513)
     with pytest.raises(WeightsError, match="another taxonomy"):
         mean(tiny_weights, tiny_weights, taxonomy=wider_taxonomy)
     (tmp_path / "mean").mkdir()
     (tmp_path / "mean" / "manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(OutputError, match="holds finished weights"):
         mean(tiny_weights, tiny_weights)
+
+
+def test_the_mean_reads_what_its_trainings_read_unless_told_otherwise(
+    mean: Callable[..., Manifest], recipe: Recipe, tiny_weights: Path, tmp_path: Path
+) -> None:
+    """Whatever the recipe says; another window may be given, of one training as of several."""
+    wide = replace(recipe, settings=replace(recipe.settings, window=512))
+    usual = mean(tiny_weights, tiny_weights, recipe=wide)
+    (tmp_path / "mean").rename(tmp_path / "usual")
+    narrow = mean(tiny_weights, recipe=wide, window=MIN_TOKENS)
+    assert (usual.max_tokens, narrow.max_tokens) == (256, MIN_TOKENS)
+    assert narrow.training["recipe"]["settings"]["window"] == 512
 
 
 def test_tensors_that_only_some_hold_are_refused() -> None:

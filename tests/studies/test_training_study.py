@@ -195,7 +195,7 @@ def test_the_manifest_tells_how_the_weights_were_made(
     assert manifest.encoder_sha256 == sha256_of(tiny_encoder / "model.safetensors")
     assert manifest.taxonomy_fingerprint == taxonomy.fingerprint
     assert manifest.categories == taxonomy.keys
-    assert (manifest.max_tokens, manifest.low_rank_scale) == (512, tiny_settings.low_rank_scale)
+    assert (manifest.max_tokens, manifest.low_rank_scale) == (256, tiny_settings.low_rank_scale)
     digests = manifest.training["files"]
     assert digests == {f"{labelled_file.parent.name}/{labelled_file.name}": sha256_of(labelled_file)}
     assert manifest.training["settings"]["learning_rate"] == tiny_settings.learning_rate
@@ -425,7 +425,7 @@ def test_weights_that_another_process_finishes_meanwhile_are_not_trained_over(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_position_embeddings": 64}, r"has 64 positions .*, and the window is 512 tokens; .* are 64 at most"),
+        ({"max_position_embeddings": 64}, r"has 64 positions .*, and the window is 256 tokens; .* are 64 at most"),
         ({"hidden_act": "gelu_fast"}, "hidden_act is 'gelu_fast'; it must be one of"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
     ],

@@ -16,7 +16,8 @@ def average(
     weights: Annotated[
         list[Path],
         typer.Argument(
-            help="Weights folders of one encoder, taxonomy, window and held-out rows: several, or one and a rank."
+            help="Weights folders of one encoder, taxonomy, window and held-out rows: several, or one and a rank or "
+            "a window."
         ),
     ],
     recipe: Annotated[
@@ -25,6 +26,9 @@ def average(
     out: Annotated[Path, typer.Option(help="Folder for the averaged weights.")],
     rank: Annotated[
         int | None, typer.Option(min=1, help="Rank to keep of what was trained in each layer; all of it by default.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Tokens that the mean reads of a text; those that the trainings read by default.")
     ] = None,
     data: DataFolder = None,
     encoder: EncoderName = None,
@@ -38,7 +42,7 @@ def average(
 
     manifest = average_weights(
         weights, out, recipe=Recipe.load(recipe), folders_of_data=folders_for(recipe, data),
-        taxonomy=Taxonomy.load(taxonomy), encoder=encoder, rank=rank,
+        taxonomy=Taxonomy.load(taxonomy), encoder=encoder, rank=rank, window=window,
     )  # fmt: skip
     rows = manifest.training["rows"]
     print(

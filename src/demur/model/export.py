@@ -70,8 +70,9 @@ def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], fold
     # The tensors are written for their owner alone, whatever the umask says; the other files are not.
     shutil.copymode(folder / "config.json", folder / "model.safetensors")
     special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
+    # As much as there are positions for: who truncates cuts the reply's end off, where our window keeps it.
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-        tokenizer_object=weights.tokenizer, model_max_length=weights.manifest.max_tokens, **special
+        tokenizer_object=weights.tokenizer, model_max_length=config.max_position_embeddings, **special
     )
     tokenizer.save_pretrained(folder)
     # transformers 5 writes a class name of its own, which no transformers 4 can load; both know this one.

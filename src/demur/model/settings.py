@@ -22,6 +22,8 @@ _Window = Annotated[int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, strict=True)]
 _Natural = Annotated[int, Field(ge=0, strict=True)]
 _Flag = Annotated[bool, Field(strict=True)]
 
+_USUAL_WINDOW = 256
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
@@ -35,8 +37,9 @@ class TrainingSettings:
         weight_decay: AdamW's decoupled decay.
         rank: Rank of the low-rank updates; 0 trains the encoder's layers whole (its embeddings stay frozen).
         low_rank_scale: Factor s of W + s · B A.
-        max_tokens: Window of the training texts; shorter than the model's own for speed, since few texts are longer.
-        window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges.
+        max_tokens: Window of the training texts; shorter than the encoder's own for speed, since few texts are longer.
+        window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges. In a wider one
+            than the training's, long texts are judged worse.
         low_rank_dropout: Share of the inputs of the low-rank updates that a step leaves out. Drawing them for
             every layer takes a third of a step on a CPU.
         partial_weight: Weight of the loss of *partial* beside the gate's.
@@ -64,8 +67,8 @@ class TrainingSettings:
     weight_decay: _Factor = 0.01
     rank: _Natural = 32
     low_rank_scale: _Positive = 2.0
-    max_tokens: _Window = 256
-    window: _Window = MAX_TOKENS
+    max_tokens: _Window = _USUAL_WINDOW
+    window: _Window = _USUAL_WINDOW
     low_rank_dropout: _Share = 0.0
     partial_weight: _Factor = 0.5
     group_weight: _Factor = 0.5

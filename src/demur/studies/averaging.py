@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import WeightsError
@@ -42,6 +43,7 @@ def average(
     taxonomy: Taxonomy,
     encoder: str | None = None,
     rank: int | None = None,
+    window: int | None = None,
 ) -> Manifest:
     """Average weights, calibrate and measure the mean on the rows that a recipe holds out, and write a weights folder.
 
@@ -49,7 +51,8 @@ def average(
     one of them met all the same, for it had no clear row of it, neither calibrates nor measures the mean.
 
     Args:
-        folders: Weights folders of one encoder, taxonomy and window, two at least; or one, to reduce it to a rank.
+        folders: Weights folders of one encoder, taxonomy and window, two at least; or one, to reduce it to a rank or
+            to give it another window.
         out: The folder for the mean.
         recipe: Whose held-out rows calibrate and measure.
         folders_of_data: Where the recipe's files are looked up, first to last.
@@ -57,22 +60,29 @@ def average(
         encoder: Where the encoder is, if not where the first manifest says; must be the same file.
         rank: Rank that is kept of what the mean changes in each layer, 1 at least; None for all, which is the sum of
             the trainings' ranks, or whole layers where these were trained whole.
+        window: Tokens that the mean reads of a text; None for those that the trainings read.
 
     Raises:
+        TrainingError: The window is none that weights can have.
         WeightsError: A folder is damaged, or the weights do not go together or with the recipe; the message says why.
         SourceError: A file of the recipe is missing or cannot be read.
         OutputError: The folder for the mean cannot be made, holds finished weights, or another process writes to it.
     """
-    if len(folders) < (_FEWEST if rank is None else 1):
-        message = f"{len(folders)} weights folder to average; give two or more, or one and the rank to reduce it to"
+    if len(folders) < (_FEWEST if rank is None and window is None else 1):
+        message = (
+            f"{len(folders)} weights folder to average; give two or more, or one and the rank to reduce it to, or the "
+            "window to calibrate it for"
+        )
         raise WeightsError(message)
     manifests = [Manifest.load(folder) for folder in folders]
     for folder, manifest in zip(folders, manifests, strict=True):
         _require_alike(folders[0], manifests[0], folder, manifest)
         require_held_out(folder, manifest, recipe)
-        _require_window(folder, manifest, recipe)
+    read = manifests[0].max_tokens if window is None else window
+    settings = recipe.settings.changed(window=read)
     require_taxonomy(taxonomy, manifests[0], folders[0])
     found = encoder_of(manifests[0], encoder, folders[0])
+    found.require(read)
     for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
         require_encoder(found, manifest, folder)
     trainings = [_trained(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True)]
@@ -82,7 +92,7 @@ def average(
         tensors = _of_rank(tensors, rank, found, manifests[0].low_rank_scale)
     with prepared(out):
         met = met_prompts(manifests)
-        lesson = Lesson.of(recipe, taxonomy, folders=folders_of_data, met=met)
+        lesson = Lesson.of(replace(recipe, settings=settings), taxonomy, folders=folders_of_data, met=met)
         tuning, measuring = lesson.held_out(taxonomy, found.tokenizer())
         training = {
             "averaged": [_record(manifest) for manifest in manifests],
@@ -112,17 +122,6 @@ def _require_alike(first_folder: Path, first: Manifest, folder: Path, manifest: 
 
 def _short(value: object) -> str:
     return f"{len(value)} keys" if isinstance(value, tuple) else str(value)[:12]
-
-
-def _require_window(folder: Path, manifest: Manifest, recipe: Recipe) -> None:
-    """Refuse weights that read their rows through another window than those that are to measure them."""
-    settings = recipe.settings
-    if manifest.max_tokens != settings.window:
-        message = (
-            f"the weights in {str(folder)!r} have a window of {manifest.max_tokens} tokens, and recipe {recipe.name!r} "
-            f"one of {settings.window}; give a recipe whose settings.window is that of the weights"
-        )
-        raise WeightsError(message)
 
 
 def _trained(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
