@@ -235,7 +235,15 @@ def tiny_settings() -> TrainingSettings:
     from demur.model.training import TrainingSettings
 
     return TrainingSettings(
-        epochs=12, batch_size=8, learning_rate=1e-2, rank=4, max_tokens=64, patience=12, seed=66, is_bf16=False
+        epochs=12,
+        batch_size=8,
+        learning_rate=1e-2,
+        rank=4,
+        max_tokens=64,
+        window=512,
+        patience=12,
+        seed=66,
+        is_bf16=False,
     )
 
 

@@ -252,7 +252,7 @@ def test_prompts_that_one_training_met_do_not_measure_the_mean(
         ({"encoder_sha256": "0" * 64}, "differ in their encoder"),
         ({"encoder_files_sha256": "0" * 64}, "another tokenizer.json or config.json"),
         ({"categories": ("privacy",)}, "differ in their kinds"),
-        ({"max_tokens": 128}, r"differ in their window \(max_tokens: 256 and 128\)"),
+        ({"max_tokens": 128}, r"differ in their window \(max_tokens: 512 and 128\)"),
         ({"calibration": {"kept": True}}, "kept from the weights"),
         ({"calibration": {"gate": 1.0, "partial": [1.0, 0.0]}}, "how kinds was calibrated"),
         ({"training": {"settings": {"seed": 5}}}, "held out prompts by seed 5, and recipe 'mine' does by seed 66"),
@@ -333,12 +333,13 @@ def test_the_mean_reads_what_its_trainings_read_unless_told_otherwise(
     mean: Callable[..., Manifest], recipe: Recipe, tiny_weights: Path, tmp_path: Path
 ) -> None:
     """Whatever the recipe says; another window may be given, of one training as of several."""
-    wide = replace(recipe, settings=replace(recipe.settings, window=512))
-    usual = mean(tiny_weights, tiny_weights, recipe=wide)
+    other = replace(recipe, settings=replace(recipe.settings, window=128))
+    usual = mean(tiny_weights, tiny_weights, recipe=other)
     (tmp_path / "mean").rename(tmp_path / "usual")
-    narrow = mean(tiny_weights, recipe=wide, window=MIN_TOKENS)
-    assert (usual.max_tokens, narrow.max_tokens) == (256, MIN_TOKENS)
-    assert narrow.training["recipe"]["settings"]["window"] == 512
+    narrow = mean(tiny_weights, recipe=other, window=MIN_TOKENS)
+    for manifest, window in ((usual, 512), (narrow, MIN_TOKENS)):
+        assert (manifest.max_tokens, manifest.training["window"]) == (window, window)
+        assert {each["max_tokens"] for each in manifest.training["averaged"]} == {512}
 
 
 def test_tensors_that_only_some_hold_are_refused() -> None:

@@ -89,6 +89,7 @@ def test_the_manifest_says_where_training_began(
     assert manifest.training["from_weights"] == {
         "tensors_sha256": before.tensors_sha256,
         "taxonomy_fingerprint": before.taxonomy_fingerprint,
+        "max_tokens": 512,
         "kinds_added": ["usage_limits"],
         "kinds_left_out": [],
         "is_calibration_kept": True,
@@ -103,6 +104,18 @@ def test_the_manifest_says_where_training_began(
     assert manifest.training["held_out_seed"] == 66
     assert Beginning.load(tmp_path / "out").seed == 66
     assert Beginning.load(tmp_path / "out").added(wider_taxonomy) == ()
+
+
+def test_a_calibration_is_not_kept_for_another_window(
+    tiny_weights: Path, labelled_file: Path, taxonomy: Taxonomy, tiny_settings: Any, tmp_path: Path
+) -> None:
+    """It was fitted to what the network says of texts of that length."""
+    beginning = Beginning.load(tiny_weights)
+    with pytest.raises(TrainingError, match=r"calibrated for 512 tokens, and .* 64 read; .* settings.window to 512"):
+        train(
+            [labelled_file], tmp_path / "out", taxonomy=taxonomy, encoder=beginning.encoder,
+            settings=replace(tiny_settings, epochs=1, window=None), beginning=beginning,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

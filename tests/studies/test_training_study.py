@@ -17,6 +17,7 @@ from demur.conversation import Conversation, Turn
 from demur.data.labelled import Labelled, read_labelled
 from demur.errors import OutputError, SourceError, TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
+from demur.model import training
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.settings import TrainingSettings
 from demur.model.targets import Example
@@ -195,7 +196,7 @@ def test_the_manifest_tells_how_the_weights_were_made(
     assert manifest.encoder_sha256 == sha256_of(tiny_encoder / "model.safetensors")
     assert manifest.taxonomy_fingerprint == taxonomy.fingerprint
     assert manifest.categories == taxonomy.keys
-    assert (manifest.max_tokens, manifest.low_rank_scale) == (256, tiny_settings.low_rank_scale)
+    assert (manifest.max_tokens, manifest.low_rank_scale) == (512, tiny_settings.low_rank_scale)
     digests = manifest.training["files"]
     assert digests == {f"{labelled_file.parent.name}/{labelled_file.name}": sha256_of(labelled_file)}
     assert manifest.training["settings"]["learning_rate"] == tiny_settings.learning_rate
@@ -425,7 +426,7 @@ def test_weights_that_another_process_finishes_meanwhile_are_not_trained_over(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_position_embeddings": 64}, r"has 64 positions .*, and the window is 256 tokens; .* are 64 at most"),
+        ({"max_position_embeddings": 64}, r"has 64 positions .*, and the window is 256 tokens; .* 64 at most"),
         ({"hidden_act": "gelu_fast"}, "hidden_act is 'gelu_fast'; it must be one of"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
     ],
@@ -443,7 +444,7 @@ def test_an_encoder_that_could_not_judge_is_refused_before_training(
         name = "embeddings.position_embeddings.weight"
         save_file({**tensors, name: tensors[name][:64].clone()}, folder / "model.safetensors")
     given: dict[str, Any] = {"taxonomy": taxonomy, "encoder": Encoder.find(str(folder))}
-    settings = TrainingSettings(epochs=1, batch_size=8, rank=4, max_tokens=64, is_bf16=False)
+    settings = TrainingSettings(epochs=1, batch_size=8, rank=4, max_tokens=64, window=256, is_bf16=False)
     with pytest.raises(WeightsError, match=message):
         train([labelled_file], tmp_path / "out", settings=settings, **given)
     assert not (tmp_path / "out").exists()
@@ -552,6 +553,18 @@ def test_a_view_hides_the_request_and_parts_by_it_still(taxonomy: Taxonomy, labe
 def test_the_window_of_the_settings_is_that_of_the_weights(
     trained: Callable[..., Manifest], labelled_file: Path, tiny_settings: TrainingSettings, tmp_path: Path
 ) -> None:
-    """What was trained and calibrated at 64 tokens judges at 64."""
-    settings = replace(tiny_settings, epochs=1, window=64)
+    """What was trained at 64 tokens is calibrated and judges at 64, unless the settings say otherwise."""
+    settings = replace(tiny_settings, epochs=1, window=None)
     assert trained([labelled_file], tmp_path / "out", settings=settings).max_tokens == 64
+    assert trained([labelled_file], tmp_path / "wide", settings=replace(settings, window=128)).max_tokens == 128
+
+
+@pytest.mark.parametrize(("is_quick", "expected"), [(True, "bf16"), (False, "fp32")])
+def test_the_arithmetic_of_training_is_recorded(
+    trained: Callable[..., Manifest], labelled_file: Path, tiny_settings: TrainingSettings, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, *, is_quick: bool, expected: str,
+) -> None:  # fmt: skip
+    """That of the machine, where the settings leave it a choice."""
+    monkeypatch.setattr(training, "has_bf16", lambda: is_quick)
+    settings = replace(tiny_settings, epochs=1, is_bf16=True)
+    assert trained([labelled_file], tmp_path / "out", settings=settings).training["precision"] == expected

@@ -84,7 +84,7 @@ def train(
     options = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "rank": rank, "seed": seed}
     given = {name: value for name, value in options.items() if value is not None}
     if beginning is not None and recipe is None:
-        given.setdefault("rank", beginning.rank)
+        given = {**_as_before(beginning), **given}
     found = Encoder.find(encoder) if beginning is None else beginning.encoder
     kinds = Taxonomy.load(taxonomy)
     console.print(f"encoder: {found.name} ({found.folder})", markup=False, soft_wrap=True)
@@ -109,6 +109,14 @@ def train(
     print(f"{out}: trained on {sum(rows['training'].values())} rows; {said} {rows['tuning']}")
     if left_out := _left_out(rows):
         print(f"left out: {'; '.join(left_out)}")
+
+
+def _as_before(beginning: Beginning) -> dict[str, Any]:
+    """Return the settings of a training that goes on, where they are not given: what fits the weights."""
+    from demur.model.settings import TrainingSettings
+
+    window = beginning.manifest.max_tokens
+    return {"rank": beginning.rank, "max_tokens": min(TrainingSettings().max_tokens, window), "window": window}
 
 
 def _left_out(rows: Mapping[str, Any]) -> list[str]:

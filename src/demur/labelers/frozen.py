@@ -34,7 +34,7 @@ def frozen_analyzer(
     Raises:
         WeightsError: The encoder has no room for these windows.
     """
-    encoder.require(max(settings.max_tokens, settings.window))
+    encoder.require(max(settings.max_tokens, settings.reads))
     engine = FrozenEngine.fit(encoder, rows, n_categories=len(taxonomy), max_tokens=settings.max_tokens)
     manifest = Manifest(
         encoder=encoder.name,
@@ -43,7 +43,7 @@ def frozen_analyzer(
         taxonomy_fingerprint=taxonomy.fingerprint,
         categories=taxonomy.keys,
         low_rank_scale=settings.low_rank_scale,
-        max_tokens=settings.window,
+        max_tokens=settings.reads,
         thresholds={},
         calibration={},
         held_out={},

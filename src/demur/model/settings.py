@@ -22,8 +22,6 @@ _Window = Annotated[int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, strict=True)]
 _Natural = Annotated[int, Field(ge=0, strict=True)]
 _Flag = Annotated[bool, Field(strict=True)]
 
-_USUAL_WINDOW = 256
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
@@ -38,8 +36,8 @@ class TrainingSettings:
         rank: Rank of the low-rank updates; 0 trains the encoder's layers whole (its embeddings stay frozen).
         low_rank_scale: Factor s of W + s · B A.
         max_tokens: Window of the training texts; shorter than the encoder's own for speed, since few texts are longer.
-        window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges. In a wider one
-            than the training's, long texts are judged worse.
+        window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges. None for that of
+            the training texts: in a wider one, long texts are judged worse.
         low_rank_dropout: Share of the inputs of the low-rank updates that a step leaves out. Drawing them for
             every layer takes a third of a step on a CPU.
         partial_weight: Weight of the loss of *partial* beside the gate's.
@@ -67,8 +65,8 @@ class TrainingSettings:
     weight_decay: _Factor = 0.01
     rank: _Natural = 32
     low_rank_scale: _Positive = 2.0
-    max_tokens: _Window = _USUAL_WINDOW
-    window: _Window = _USUAL_WINDOW
+    max_tokens: _Window = 256
+    window: _Window | None = None
     low_rank_dropout: _Share = 0.0
     partial_weight: _Factor = 0.5
     group_weight: _Factor = 0.5
@@ -82,6 +80,11 @@ class TrainingSettings:
     seed: _Natural = 42
     head_seed: _Natural | None = None
     is_bf16: _Flag = True
+
+    @property
+    def reads(self) -> int:
+        """Return how many tokens of a text the weights in use read."""
+        return self.max_tokens if self.window is None else self.window
 
     def changed(self, **given: Any) -> TrainingSettings:  # noqa: ANN401  # each field has its type
         """Return the settings with some fields as given, held to what a recipe's are held to.

@@ -52,7 +52,7 @@ def average(
 
     Args:
         folders: Weights folders of one encoder, taxonomy and window, two at least; or one, to reduce it to a rank or
-            to give it another window.
+            to calibrate it for a window.
         out: The folder for the mean.
         recipe: Whose held-out rows calibrate and measure.
         folders_of_data: Where the recipe's files are looked up, first to last.
@@ -98,6 +98,7 @@ def average(
             "averaged": [_record(manifest) for manifest in manifests],
             "recipe": recipe.record,
             "rank": rank,
+            "window": read,
             "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
             # A training that goes on from the mean must not meet these prompts either.
             "held_out_seed": recipe.parting_seed,
@@ -157,6 +158,7 @@ def _record(manifest: Manifest) -> dict[str, Any]:
     recipe = manifest.training.get("recipe")
     return {
         "weights_sha256": manifest.tensors_sha256,
+        "max_tokens": manifest.max_tokens,
         "recipe": None if recipe is None else {name: recipe.get(name) for name in ("sha256", "name")},
         # What was met is said once, of all.
         "training": {name: value for name, value in manifest.training.items() if name != "met_prompts"},

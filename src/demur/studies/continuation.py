@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demur.studies.lesson import Lesson
     from demur.taxonomy import Taxonomy
 
-__all__ = ["begun", "parting", "warn_of_forgetting"]
+__all__ = ["begun", "parting", "require_calibrated", "warn_of_forgetting"]
 
 # Of fewer clear prompts, less than some two dozen rows would calibrate, and as many measure: weights that were
 # calibrated before are then better left as they are.
@@ -47,6 +47,21 @@ def parting(beginning: Beginning | None) -> dict[str, Any]:
     return {"held_out_seed": beginning.seed, "enough": _ENOUGH_PROMPTS, "met": met}
 
 
+def require_calibrated(beginning: Beginning, lesson: Lesson) -> None:
+    """Refuse to keep a calibration that was fitted to other readings of the texts than the weights will give.
+
+    Raises:
+        TrainingError: There are too few prompts to calibrate anew, and the windows differ.
+    """
+    before, after = beginning.manifest.max_tokens, lesson.recipe.settings.reads
+    if lesson.parts.is_thin and before != after:
+        message = (
+            f"the weights to begin with are calibrated for {before} tokens, and the settings have {after} read; there "
+            f"are too few prompts to calibrate anew (fewer than {_ENOUGH_PROMPTS}): set settings.window to {before}"
+        )
+        raise TrainingError(message)
+
+
 def warn_of_forgetting(beginning: Beginning, training: Sequence[Example], taxonomy: Taxonomy) -> None:
     """Warn of kinds that the beginning knows, and no training row is of."""
     taught = np.sum([row.kinds or (0.0,) * len(taxonomy) for row in training], axis=0)
@@ -66,6 +81,7 @@ def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> di
         "from_weights": {
             "tensors_sha256": before.tensors_sha256,
             "taxonomy_fingerprint": before.taxonomy_fingerprint,
+            "max_tokens": before.max_tokens,
             "kinds_added": list(beginning.added(taxonomy)),
             "kinds_left_out": list(beginning.left_out(taxonomy)),
             "is_calibration_kept": lesson.parts.is_thin,

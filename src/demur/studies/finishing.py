@@ -84,7 +84,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         OutputError: The folder cannot be written to.
     """
     _require_finite(tensors)
-    tokenizer, max_tokens = encoder.tokenizer(), lesson.recipe.settings.window
+    tokenizer, max_tokens = encoder.tokenizer(), lesson.recipe.settings.reads
     merged = _merged(tensors, encoder, taxonomy, low_rank_scale)
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
     windows = [window for window in FIRST_WINDOWS if window < max_tokens]

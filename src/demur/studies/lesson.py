@@ -103,7 +103,7 @@ class Lesson:
 
     def held_out(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example]]:
         """Build the examples that tune, and those that measure, alone."""
-        renderer = Renderer(tokenizer, max_tokens=self.recipe.settings.window)
+        renderer = Renderer(tokenizer, max_tokens=self.recipe.settings.reads)
         tuning, measuring = self.parts.tuning, self.parts.measuring
         return self._examples(tuning, taxonomy, renderer), self._examples(measuring, taxonomy, renderer)
 

@@ -14,7 +14,7 @@ from demur.errors import TrainingError
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.network import RefusalNetwork, add_low_rank
 from demur.model.training import Step, TrainingSettings, Validation, fit, is_in_bf16, require_enough
-from demur.studies.continuation import begun, parting, warn_of_forgetting
+from demur.studies.continuation import begun, parting, require_calibrated, warn_of_forgetting
 from demur.studies.distillation import Teachers
 from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
@@ -71,7 +71,8 @@ def train(  # noqa: PLR0913  # each is one option of the command line
 
     Raises:
         TrainingError: There are too few rows, or none that refuses, or none that complies; the folder holds the
-            checkpoint of another run; or weights to go on from do not say which prompts they met.
+            checkpoint of another run; or weights to go on from do not say which prompts they met, or would keep a
+            calibration of another window.
         WeightsError: The encoder is of a kind that could be trained and not judge, or has no room for the window.
         SourceError: A file cannot be read.
         OutputError: The folder cannot be made, holds finished weights, or another process trains into it.
@@ -156,7 +157,7 @@ def _thought_over(lesson: Lesson, teachers: Teachers, out: Path, on_answer: Call
 @contextmanager
 def _prepared(out: Path, settings: TrainingSettings, encoder: Encoder) -> Iterator[None]:
     """Hold the folder of weights, which must not be finished, once it is sure that the encoder can judge with them."""
-    encoder.require(max(settings.max_tokens, settings.window))
+    encoder.require(max(settings.max_tokens, settings.reads))
     with prepared(out):
         yield
 
@@ -177,6 +178,7 @@ def _train(
     _require_both_sides(training)
     _warn_of_unlabelled(lesson)
     if beginning is not None:
+        require_calibrated(beginning, lesson)
         warn_of_avoided([beginning.manifest], _digests(lesson.mixture.avoided_files))
         warn_of_forgetting(beginning, training, taxonomy)
     network = _first(encoder, taxonomy, settings, beginning)
