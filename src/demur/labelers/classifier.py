@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Analyzer"]
 
 # Tokens of the window that evidence is looked for in: a sentence, and the ends of the request. For 106 of 109 refusals
-# of hh-rlhf it is the same sentence as in 512 tokens, for two thirds of the tokens; in 64 tokens, for 103.
+# of hh-rlhf it was the same sentence as in 512 tokens, for two thirds of the tokens; in 64 tokens, for 103.
 _EVIDENCE_TOKENS = 96
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512

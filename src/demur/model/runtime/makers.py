@@ -30,12 +30,11 @@ __all__ = ["CAREFUL", "MAKERS", "Maker", "opened"]
 CAREFUL = "careful"
 """Folder, in that of an engine with files, of the one that is not quantised and reads again what is in doubt."""
 
-# In log-odds. Full int8 moves the gate by 0.11, root mean square, and gives 22 of the 1,184 frozen texts another
-# verdict under some policy, and 5 of the 805 refusals another kind. Of these, one verdict (OpenVINO; ONNX Runtime:
-# none) and no kind lies further from the line than this. Of the replies in hh-rlhf, 4 to 5 in 100 lie nearer to a line
-# of `standard`.
-_INT8_MARGIN = 0.25
-# bf16 moves it by 0.015, and at most by 0.07 on these texts; without a second reading, 4 verdicts and no kind differ.
+# In log-odds. Full int8 moves the gate by 0.12, root mean square, and gives 14 of the 1,184 frozen texts (ONNX Runtime:
+# 22) another verdict under some policy, and 7 (6) of the 780 refusals another kind. Of these, 2 (3) verdicts and no (1)
+# kind lie further from the line than this. Of the replies in hh-rlhf, 5 in 100 lie nearer to a line of `standard`.
+_INT8_MARGIN = 0.3
+# bf16 moves it by 0.015, and at most by 0.07 on these texts; without a second reading, 3 verdicts and no kind differ.
 _BF16_MARGIN = 0.1
 
 
@@ -76,7 +75,7 @@ class Maker:
         """Return the settings that are worth trying on this processor.
 
         Where sums of bytes overflow, int8 is not: measured on AVX2, OpenVINO's is slower than its fp32 (0.9), and ONNX
-        Runtime's, 1.4 times as quick as its fp32, flips 5 of the frozen verdicts after the second reading. With weights
+        Runtime's, 1.4 times as quick as its fp32, flipped 5 of the frozen verdicts after the second reading. With weights
         that are unsigned, and so do not overflow, it flips none, and gains 7 % but for that reading.
         """
         return (FP32,) if FP32 in self.settings and overflows_in_int8() else self.settings
