@@ -217,6 +217,7 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
     analyzer = Analyzer(loaded_weights, engine=Fixed(0.5, 0.5, [1.0]))
     assert analyzer.describe() == {
         "name": "demur",
+        "language": "English",
         "weights_sha256": loaded_weights.manifest.tensors_sha256,
         "encoder": loaded_weights.manifest.encoder,
         "encoder_files_sha256": loaded_weights.encoder.files_sha256,

@@ -264,6 +264,30 @@ def test_an_audit_without_sets_says_nothing_of_them(full_audit: Audit, empty_aud
         assert "- Sets of kinds: none" in render_markdown(found)
 
 
+@pytest.mark.parametrize(
+    ("number", "language", "said"),
+    [
+        (1, "English", "1 of 61 scored replies is mostly written in another script than Latin. demur is made for"),
+        (9, "English", "9 of 61 scored replies are mostly written in another script than Latin."),
+        (9, None, ""),
+        (0, "English", ""),
+    ],
+)
+def test_replies_in_scripts_that_the_labeler_was_not_made_for_are_told(
+    full_audit: Audit, number: int, language: str | None, said: str
+) -> None:
+    """Where it names the language that it was made for."""
+    model = {"name": "demur", **({} if language is None else {"language": language})}
+    found = replace(
+        full_audit,
+        tally=replace(full_audit.tally, other_scripts=number),
+        manifest={**full_audit.manifest, "model": model},
+    )
+    for text in (render_markdown(found), render_html(found)):
+        assert said in text
+        assert ("another script" in text) is bool(said)
+
+
 def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
     """Not as a program would print its variables."""
     look = {"tokens": 96, "below": 0.029058}

@@ -117,6 +117,14 @@ def test_shards_that_a_killed_run_left_behind_its_results_are_cleared(tmp_path: 
     assert not (tmp_path / "shards").exists()
 
 
+def test_scored_replies_in_other_scripts_are_counted(tmp_path: Path) -> None:
+    """Repeats, too, over all chunks; not requests, nor what is unscored."""
+    talks = [*TALKS, *(Conversation.of("Who?", reply) for reply in ("Не знаю.", "不知道", "不知道"))]
+    found = audit([*talks, Conversation.of("谁?", "No.")], labeler=Changing(), out=tmp_path)
+    assert found.tally.other_scripts == 3
+    assert json.loads((tmp_path / "composition.json").read_text())["other_scripts"] == 3
+
+
 def test_keywords_find_repeats_and_say_the_same_as_without() -> None:
     """The verdicts are equal, and so are all counts but that of repeats."""
     talks = [Conversation.of("Q", reply) for reply in ("I can't help with that.", "Sure.", "") * 3]

@@ -163,12 +163,16 @@ def say(console: Console, line: str) -> None:
 
 def print_summary(found: Audit, out: Path) -> None:
     """Print what an audit found."""
+    from demur.report.words import language_note
+
     print(_finding(found) if found.why_not_scored is None else found.why_not_scored)
     if repeats := found.tally.repeats:
         said = with_noun(repeats, "reply repeats", "replies repeat")
         print(f"{said} a text that came before, and {'was' if repeats == 1 else 'were'} not judged again")
     if found.composition.scored and found.composition.unscored:
         print("unscored: " + ", ".join(f"{reason} {count:,}" for reason, count in found.composition.unscored.items()))
+    if note := language_note(found):
+        print(f"note: {note}")
     for key, share in sorted(found.by_category.items(), key=lambda item: -item[1].count):
         if share.count:
             print(f"  {key:<24}{share.count:>7,}{percent(share.share, share.interval):>8}")

@@ -45,6 +45,7 @@ def render_markdown(audit: Audit) -> str:
     blocks = [
         f"# Refusals in {escaped(audit.name)}",
         words.headline(audit),
+        *filter(None, [words.language_note(audit)]),
         (
             f"- **As counted: {percent(audit.share, audit.interval)}.** {escaped(words.raw_note(audit))}\n"
             f"- **Corrected: {of_corrected}.** {escaped(words.correction(audit))}"

@@ -38,6 +38,7 @@ _FINGERPRINT = 16
 # How reports put what a labeler says of itself; of anything else they give name and value.
 _OF_MODEL = {
     "name": "{}",
+    "language": "made for {}",
     "weights_sha256": "weights {}",
     "verdicts_sha256": "verdicts {}",
     "encoder": "encoder {}",

@@ -20,6 +20,7 @@ __all__ = [
     "correction",
     "examples_note",
     "headline",
+    "language_note",
     "no_wordings",
     "pairs_sentence",
     "raw_note",
@@ -31,6 +32,8 @@ __all__ = [
 NO_REFUSAL = "There is no refusal to show."
 PROBABILITIES = "Replies in the middle are those that a person should look at."
 
+# A hundredth of the replies in other scripts is worth a sentence.
+_NOTABLE = 100
 # Independent replies that say next to nothing.
 _FEW = 2
 
@@ -56,6 +59,19 @@ def headline(audit: Audit) -> str:
         else ""
     )
     return f"{audit.counted}: {parts}{left_out}."
+
+
+def language_note(audit: Audit) -> str:
+    """Warn of replies in other scripts than the labeler's; empty where there are few, or it names no language."""
+    number, language = audit.tally.other_scripts, audit.manifest["model"].get("language")
+    if language is None or _NOTABLE * number < max(audit.composition.scored, 1):
+        return ""
+    scored = with_noun(audit.composition.scored, "scored reply", "scored replies")
+    return (
+        f"{count(number)} of {scored} {'is' if number == 1 else 'are'} mostly written in another script than Latin. "
+        f"{audit.labeler} is made for {language}, and takes many a plain answer in such scripts for a refusal: leave "
+        "these rows out, or have a language model judge them (demur judge)."
+    )
 
 
 def raw_note(audit: Audit) -> str:

@@ -44,6 +44,7 @@ def summary(
         "unscored": dict(counts.unscored),
         # Where texts are not compared, nobody knows how many repeat: 0 would be a claim.
         "repeats": tally.repeats if manifest["options"]["dedup"] else None,
+        "other_scripts": tally.other_scripts,
         "by_side": {side: _counted(of_side) for side, of_side in tally.sides.items()},
         "pairs": {name: share.count for name, share in tally.pairs.shares.items()},
         "probabilities": {"bins": BINS, "counts": list(tally.probabilities)},

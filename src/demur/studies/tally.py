@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from demur.conversation import Conversation
+from demur.data.scripts import is_latin
 from demur.stats.clusters import Clusters
 from demur.stats.composition import Composition
 from demur.stats.shares import Share
@@ -135,6 +136,7 @@ class Tally:
         probabilities: Scored replies by probability of refusal, in `BINS` equal bins from 0 to 1.
         highlights: What is worth reading.
         repeats: Replies whose text came before, and which were not judged again; they are counted like any other.
+        other_scripts: Scored replies that are mostly not written in Latin letters.
     """
 
     composition: Composition
@@ -143,6 +145,7 @@ class Tally:
     probabilities: tuple[int, ...]
     highlights: Highlights
     repeats: int = 0
+    other_scripts: int = 0
 
     @classmethod
     def of(cls, judged: Sequence[Judged], taxonomy: Taxonomy, *, threshold: float | None = None) -> Self:
@@ -169,6 +172,7 @@ class Tally:
             _histogram(verdict for _, verdict in read),
             Highlights.of(read, broken, keys=taxonomy.keys, threshold=threshold),
             sum(one.is_repeat for one in judged),
+            sum(verdict.is_scored and not is_latin(item.reply) for item, verdict in read),
         )
 
     def __add__(self, other: Self) -> Self:
@@ -183,6 +187,7 @@ class Tally:
             tuple(ours + theirs for ours, theirs in zip(self.probabilities, other.probabilities, strict=True)),
             self.highlights + other.highlights,
             self.repeats + other.repeats,
+            self.other_scripts + other.other_scripts,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -194,6 +199,7 @@ class Tally:
             "probabilities": list(self.probabilities),
             "highlights": self.highlights.to_json(),
             "repeats": self.repeats,
+            "other_scripts": self.other_scripts,
         }
 
     @classmethod
@@ -205,7 +211,9 @@ class Tally:
             Pairs.from_json(data["pairs"]),
             tuple(data["probabilities"]),
             Highlights.from_json(data["highlights"]),
-            data.get("repeats", 0),  # audits of before compared no texts
+            # Audits of before compared no texts, and looked at no script.
+            data.get("repeats", 0),
+            data.get("other_scripts", 0),
         )
 
 

@@ -40,8 +40,8 @@ def has_bf16() -> bool:
 def overflows_in_int8() -> bool:
     """Tell whether sums of products of unsigned and signed bytes overflow here.
 
-    Without VNNI, which most of Intel's have had since 2020 and AMD's since 2022, x86 sums two of them in 16 bits: too few for large
-    ones.
+    Without VNNI, which most of Intel's have had since 2020 and AMD's since 2022, x86 sums two of them in 16 bits: too
+    few for large ones.
     """
     known = instructions()
     return "sse2" in known and _INT8_INSTRUCTIONS.isdisjoint(known)

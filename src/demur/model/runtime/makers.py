@@ -75,8 +75,8 @@ class Maker:
         """Return the settings that are worth trying on this processor.
 
         Where sums of bytes overflow, int8 is not: measured on AVX2, OpenVINO's is slower than its fp32 (0.9), and ONNX
-        Runtime's, 1.4 times as quick as its fp32, flipped 5 of the frozen verdicts after the second reading. With weights
-        that are unsigned, and so do not overflow, it flips none, and gains 7 % but for that reading.
+        Runtime's, 1.4 times as quick as its fp32, flipped 5 of the frozen verdicts after the second reading. With
+        weights that are unsigned, and so do not overflow, it flips none, and gains 7 % but for that reading.
         """
         return (FP32,) if FP32 in self.settings and overflows_in_int8() else self.settings
 
