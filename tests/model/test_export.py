@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from safetensors import SafetensorError
+from transformers import pipeline
 
 from demur.errors import OutputError
+from demur.labelers.classifier import Analyzer
 from demur.model import export
+from demur.model.encoders import Encoder
 from demur.model.export import export_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
-    from demur.labelers.classifier import Analyzer
     from demur.model.network import PooledHead
     from demur.model.weights import Weights
 
@@ -45,6 +49,37 @@ print(json.dumps(answers))
 """
 
 
+@pytest.fixture
+def weights_on(loaded_weights: Weights, tiny_encoder: Path, tmp_path: Path) -> Callable[..., Weights]:
+    """Return what gives the tiny weights an encoder of the same tensors and another configuration."""
+
+    def run(**config: Any) -> Weights:
+        folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+        usual = json.loads((folder / "config.json").read_bytes())
+        (folder / "config.json").write_text(json.dumps({**usual, **config}), encoding="utf-8")
+        encoder = Encoder.find(str(folder))
+        return replace(loaded_weights, encoder=encoder, tokenizer=encoder.tokenizer())
+
+    return run
+
+
+def require_alike(weights: Weights, out: Path) -> None:
+    """Export weights, and hold what plain pipelines say of texts to what the analyzer says, to 1e-4."""
+    gate, categories = (
+        pipeline("text-classification", str(folder), top_k=None)(TEXTS) for folder in export_standard(weights, out)
+    )
+    for verdict, of_gate, of_kinds in zip(Analyzer(weights).label(TEXTS), gate, categories, strict=True):
+        refusal = verdict.refusal_probability
+        kinds = dict(zip(weights.taxonomy.keys, verdict.category_probabilities, strict=True))
+        assert by_label(of_gate) == pytest.approx({"Refusal": refusal, "Non-refusal": 1 - refusal}, abs=1e-4)
+        assert by_label(of_kinds) == pytest.approx(kinds, abs=1e-4)
+
+
+def by_label(answer: Any) -> dict[str, float]:
+    """Return what a pipeline says of one text."""
+    return {one["label"]: one["score"] for one in answer}
+
+
 @pytest.fixture(scope="module")
 def exported(loaded_weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Export the tiny weights."""
@@ -58,7 +93,7 @@ def answers(exported: tuple[Path, Path]) -> list[list[dict[str, float]]]:
     output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert output.returncode == 0, output.stderr
     found: list[list[list[dict[str, Any]]]] = json.loads(output.stdout)
-    return [[{one["label"]: one["score"] for one in text} for text in folder] for folder in found]
+    return [[by_label(text) for text in folder] for folder in found]
 
 
 def test_both_folders_stand_beside_each_other(exported: tuple[Path, Path]) -> None:
@@ -150,3 +185,11 @@ def test_a_place_that_cannot_be_written_to_is_named(loaded_weights: Weights, tmp
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"cannot write to '.*file': Not a directory"):
         export_standard(loaded_weights, tmp_path / "file")
+
+
+@pytest.mark.parametrize("problem", ["multi_label_classification", "regression"])
+def test_what_an_encoder_was_tuned_for_before_changes_no_probability(
+    weights_on: Callable[..., Weights], tmp_path: Path, problem: str
+) -> None:
+    """Its configuration may keep the problem of a head that it had: the sum over labels is 1 all the same."""
+    require_alike(weights_on(problem_type=problem), tmp_path)

@@ -63,6 +63,8 @@ def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], fold
         weights.encoder.folder,
         id2label=dict(enumerate(labels)),
         label2id={label: index for index, label in enumerate(labels)},
+        # What the encoder's own says would have pipelines take a sigmoid of each logit, or nothing.
+        problem_type="single_label_classification",
     )
     model = BertForSequenceClassification(config)
     model.load_state_dict(_standard_names(weights, head), strict=True)
