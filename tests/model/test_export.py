@@ -14,7 +14,7 @@ import pytest
 from safetensors import SafetensorError
 from transformers import pipeline
 
-from demur.errors import OutputError
+from demur.errors import OutputError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model import export
 from demur.model.encoders import Encoder
@@ -51,12 +51,16 @@ print(json.dumps(answers))
 
 @pytest.fixture
 def weights_on(loaded_weights: Weights, tiny_encoder: Path, tmp_path: Path) -> Callable[..., Weights]:
-    """Return what gives the tiny weights an encoder of the same tensors and another configuration."""
+    """Return what gives the tiny weights an encoder of other settings, or whose tokens are spelt otherwise."""
 
-    def run(**config: Any) -> Weights:
+    def run(*, respelt: dict[str, str] | None = None, **config: Any) -> Weights:
         folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
         usual = json.loads((folder / "config.json").read_bytes())
         (folder / "config.json").write_text(json.dumps({**usual, **config}), encoding="utf-8")
+        tokenizer = (folder / "tokenizer.json").read_text(encoding="utf-8")
+        for token, other in (respelt or {}).items():
+            tokenizer = tokenizer.replace(json.dumps(token), json.dumps(other))
+        (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
         encoder = Encoder.find(str(folder))
         return replace(loaded_weights, encoder=encoder, tokenizer=encoder.tokenizer())
 
@@ -193,3 +197,24 @@ def test_what_an_encoder_was_tuned_for_before_changes_no_probability(
 ) -> None:
     """Its configuration may keep the problem of a head that it had: the sum over labels is 1 all the same."""
     require_alike(weights_on(problem_type=problem), tmp_path)
+
+
+def test_special_tokens_are_those_of_the_encoder(weights_on: Callable[..., Weights], tmp_path: Path) -> None:
+    """However they are spelt: one by another name would get an id for which there is no embedding."""
+    respelt = {"[PAD]": "<pad>", "[UNK]": "<unk>", "[CLS]": "<s>", "[SEP]": "</s>", "[MASK]": "[unused0]"}
+    weights = weights_on(respelt=respelt)
+    require_alike(weights, tmp_path)
+    settings = json.loads((tmp_path / "gate" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert {name: token for name, token in settings.items() if name.endswith("_token")} == {
+        "pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("pad", [None, -1])
+def test_an_encoder_without_a_token_to_pad_with_is_refused(
+    weights_on: Callable[..., Weights], tmp_path: Path, pad: int | None
+) -> None:
+    """Pipelines pad what they judge together; nothing is written."""
+    with pytest.raises(WeightsError, match=rf"no token to pad with \(pad_token_id in config.json is {pad}"):
+        export_standard(weights_on(pad_token_id=pad), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

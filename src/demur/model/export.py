@@ -6,7 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from demur.errors import OutputError
+from demur.errors import OutputError, WeightsError
 from demur.model.network import GATE_LABELS
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def export_standard(weights: Weights, out: Path) -> tuple[Path, Path]:
 
     Raises:
         OutputError: The folder cannot be written, or holds something else already.
+        WeightsError: The encoder has no token to pad with.
     """
     from safetensors import SafetensorError
 
@@ -66,12 +67,12 @@ def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], fold
         # What the encoder's own says would have pipelines take a sigmoid of each logit, or nothing.
         problem_type="single_label_classification",
     )
+    special = _special_tokens(weights, config.pad_token_id)
     model = BertForSequenceClassification(config)
     model.load_state_dict(_standard_names(weights, head), strict=True)
     model.save_pretrained(folder)
     # The tensors are written for their owner alone, whatever the umask says; the other files are not.
     shutil.copymode(folder / "config.json", folder / "model.safetensors")
-    special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
     # As much as there are positions for: who truncates cuts the reply's end off, where our window keeps it.
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         tokenizer_object=weights.tokenizer, model_max_length=config.max_position_embeddings, **special
@@ -81,6 +82,32 @@ def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], fold
     path = folder / "tokenizer_config.json"
     settings = {**json.loads(path.read_text(encoding="utf-8")), "tokenizer_class": "PreTrainedTokenizerFast"}
     path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def _special_tokens(weights: Weights, pad: int | None) -> dict[str, str]:
+    """Name the tokenizer's own special tokens: one that it lacks would be added, and have no embedding.
+
+    Raises:
+        WeightsError: There is none to pad with.
+    """
+    tokenizer = weights.tokenizer
+    ids = tokenizer.get_vocab()
+    padding = [token for token, number in ids.items() if number == pad]
+    if not padding:
+        message = (
+            f"encoder {weights.encoder.name!r} has no token to pad with (pad_token_id in config.json is {pad!r}, the "
+            "id of no token in tokenizer.json), and pipelines need one; train on an encoder that has one"
+        )
+        raise WeightsError(message)
+    ends = tokenizer.encode("").tokens
+    spellings = {
+        "pad": padding,
+        "cls": ends[:1],
+        "sep": ends[-1:],
+        "unk": ["[UNK]", "<unk>"],
+        "mask": ["[MASK]", "<mask>"],
+    }
+    return {f"{name}_token": token for name, tokens in spellings.items() for token in tokens if token in ids}
 
 
 def _standard_names(weights: Weights, head: PooledHead) -> dict[str, Tensor]:
