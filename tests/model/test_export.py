@@ -6,12 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from safetensors import SafetensorError
+from torch import nn
 from transformers import pipeline
 
 from demur.errors import OutputError, WeightsError
@@ -218,3 +220,14 @@ def test_an_encoder_without_a_token_to_pad_with_is_refused(
     with pytest.raises(WeightsError, match=rf"no token to pad with \(pad_token_id in config.json is {pad}"):
         export_standard(weights_on(pad_token_id=pad), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_texts_are_cut_where_weights_read_no_more(
+    weights_on: Callable[..., Weights], loaded_weights: Weights, tmp_path: Path
+) -> None:
+    """At 512 tokens, also on an encoder that has twice the positions: no training showed the others."""
+    network = deepcopy(loaded_weights.network)
+    network.encoder.embeddings.position_embeddings = nn.Embedding(1_024, network.encoder.config.hidden_size)
+    export_standard(replace(weights_on(max_position_embeddings=1_024), build=lambda: network), tmp_path)
+    settings = json.loads((tmp_path / "gate" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert settings["model_max_length"] == 512

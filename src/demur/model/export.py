@@ -6,6 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
+from demur.data.rendering import MAX_TOKENS
 from demur.errors import OutputError, WeightsError
 from demur.model.network import GATE_LABELS
 
@@ -73,9 +74,10 @@ def _export_head(weights: Weights, head: PooledHead, labels: Sequence[str], fold
     model.save_pretrained(folder)
     # The tensors are written for their owner alone, whatever the umask says; the other files are not.
     shutil.copymode(folder / "config.json", folder / "model.safetensors")
-    # As much as there are positions for: who truncates cuts the reply's end off, where our window keeps it.
+    # As much as any weights read: who truncates cuts the reply's end off, where our window keeps it.
+    longest = min(config.max_position_embeddings, MAX_TOKENS)
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-        tokenizer_object=weights.tokenizer, model_max_length=config.max_position_embeddings, **special
+        tokenizer_object=weights.tokenizer, model_max_length=longest, **special
     )
     tokenizer.save_pretrained(folder)
     # transformers 5 writes a class name of its own, which no transformers 4 can load; both know this one.
