@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -61,10 +61,12 @@ def test_no_tensor_is_left_to_chance(tiny_encoder: Path) -> None:
     [
         ({"hidden_act": "swiglu"}, "hidden_act is 'swiglu'"),
         ({"position_embedding_type": "rotary"}, "must be 'absolute'"),
+        ({"is_decoder": True}, "is_decoder is True; it must be false"),
+        ({"add_cross_attention": True}, "add_cross_attention is True; it must be false"),
     ],
 )
 def test_another_kind_of_encoder_is_refused(
-    tiny_encoder: Path, tmp_path: Path, change: dict[str, str], message: str
+    tiny_encoder: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     """It would load, and give other numbers."""
     for name in ("tokenizer.json", "model.safetensors"):

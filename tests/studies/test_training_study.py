@@ -429,8 +429,9 @@ def test_weights_that_another_process_finishes_meanwhile_are_not_trained_over(
         ({"max_position_embeddings": 64}, r"has 64 positions .*, and the window is 256 tokens; .* 64 at most"),
         ({"hidden_act": "gelu_fast"}, "hidden_act is 'gelu_fast'; it must be one of"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        ({"is_decoder": True}, "is_decoder is True"),
     ],
-    ids=["room", "activation", "positions"],
+    ids=["room", "activation", "positions", "decoder"],
 )
 def test_an_encoder_that_could_not_judge_is_refused_before_training(
     labelled_file: Path, tiny_encoder: Path, taxonomy: Taxonomy, tmp_path: Path, change: dict[str, Any], message: str

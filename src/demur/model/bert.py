@@ -43,6 +43,8 @@ class BertShape:
     type_vocab_size: int = 2
     layer_norm_eps: float = 1e-12
     position_embedding_type: str = "absolute"
+    is_decoder: bool = False
+    add_cross_attention: bool = False
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -60,6 +62,11 @@ class BertShape:
         if shape.position_embedding_type != "absolute":
             message = f"position_embedding_type is {shape.position_embedding_type!r}; it must be 'absolute'"
             raise ValueError(message)
+        # The class of `transformers`, which trains, would let tokens see those before them alone.
+        for name in ("is_decoder", "add_cross_attention"):
+            if getattr(shape, name):
+                message = f"{name} is {getattr(shape, name)!r}; it must be false, as of an encoder"
+                raise ValueError(message)
         return shape
 
 
