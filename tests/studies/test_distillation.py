@@ -163,6 +163,22 @@ def test_what_was_answered_is_not_asked_again(
     assert [opinion.refusal for opinion in found if opinion] == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
 
 
+def test_two_windows_of_the_same_weights_are_two_teachers(
+    copy: Callable[..., Path], recipe: Recipe, tiny_weights: Path, taxonomy: Taxonomy, tmp_path: Path
+) -> None:
+    """Each is asked, though the answers of the other lie in the same folder, and the record tells them apart."""
+    narrow = copy(max_tokens=64)
+    one, other = Teachers.load([tiny_weights, narrow], recipe, taxonomy).manifests
+    assert one.tensors_sha256 == other.tensors_sha256
+    assert [each["max_tokens"] for each in Teachers((one, other), ()).record] == [one.max_tokens, 64]
+    even = (1 / len(taxonomy),) * len(taxonomy)
+    for manifest, refusal in ((one, 0.9), (other, 0.2)):
+        voice: Any = Said(taxonomy, {"No.": (refusal, even)})
+        (opinion,) = Teachers((manifest,), (voice,)).opinions([Conversation.of("Why?", "No.")], kept_in=tmp_path)
+        assert opinion is not None
+        assert opinion.refusal == pytest.approx(refusal)
+
+
 def test_answers_that_are_damaged_are_said(
     tiny_weights: Path, recipe: Recipe, taxonomy: Taxonomy, tmp_path: Path
 ) -> None:

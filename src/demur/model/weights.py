@@ -117,6 +117,16 @@ class Manifest(BaseModel):
         return asdict(Thresholds(**thresholds))
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """Return what decides the probabilities that texts get: the same tensors judge otherwise in another window."""
+        return {
+            "weights": self.tensors_sha256,
+            "encoder": self.encoder_files_sha256,
+            "low_rank_scale": self.low_rank_scale,
+            "max_tokens": self.max_tokens,
+        }
+
+    @property
     def held_out_seed(self) -> int | None:
         """Return the seed that drew the prompts held out from training, where it is recorded."""
         seed = self.training.get("held_out_seed", self.training.get("settings", {}).get("seed"))

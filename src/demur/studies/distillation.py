@@ -12,6 +12,7 @@ from scipy.special import expit, logit, softmax
 
 from demur.errors import TrainingError, WeightsError
 from demur.labelers.classifier import Analyzer
+from demur.model.runtime.cache import digest
 from demur.model.targets import Opinion
 from demur.model.weights import Manifest
 from demur.studies.lineage import avoided_files, met_prompts, require_held_out
@@ -70,8 +71,7 @@ class Teachers:
         manifests = [Manifest.load(folder) for folder in folders]
         for folder, manifest in zip(folders, manifests, strict=True):
             require_held_out(folder, manifest, recipe)
-        digests = [manifest.tensors_sha256 for manifest in manifests]
-        if len(set(digests)) < len(digests):
+        if len({digest(manifest.identity) for manifest in manifests}) < len(manifests):
             message = f"two of the teachers {', '.join(str(folder) for folder in folders)} are the same; give each once"
             raise WeightsError(message)
         return cls(tuple(manifests), tuple(Analyzer.load(each, taxonomy=taxonomy, coverage=None) for each in folders))
@@ -88,6 +88,7 @@ class Teachers:
             {
                 "weights_sha256": manifest.tensors_sha256,
                 "encoder": manifest.encoder,
+                "max_tokens": manifest.max_tokens,
                 "recipe": None if (recipe := manifest.training.get("recipe")) is None else recipe.get("name"),
                 "avoided_files": avoided_files(manifest.training),
             }
@@ -120,7 +121,7 @@ class Teachers:
         total = len(rows) * len(self.labelers)
         heard: list[NDArray[np.float64]] = []
         for place, (manifest, teacher) in enumerate(zip(self.manifests, self.labelers, strict=True), start=1):
-            answers = _Answers.open(kept_in / f"{_KEPT}{manifest.tensors_sha256[:12]}.npz")
+            answers = _Answers.open(kept_in / f"{_KEPT}{digest(manifest.identity)}.npz")
             lacking = [i for i, row in enumerate(rows) if row not in answers.by_row]
             done = place * len(rows) - len(lacking)
             on_answer(done, total)

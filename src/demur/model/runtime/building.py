@@ -121,10 +121,9 @@ def _exact_identity(weights: Weights) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "demur": metadata.version("demur"),
-        "weights": manifest.tensors_sha256,
+        **manifest.identity,
+        # Known here, too, where the manifest is of before it was kept.
         "encoder": weights.encoder.files_sha256,
-        "low_rank_scale": manifest.low_rank_scale,
-        "max_tokens": manifest.max_tokens,
         "thresholds": manifest.thresholds,
         "texts": hashlib.sha256("\0".join(frozen_texts().parity).encode()).hexdigest(),
     }
