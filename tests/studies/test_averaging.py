@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,7 +30,6 @@ from demur.studies.training import train_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from demur.model.settings import TrainingSettings
     from demur.taxonomy import Taxonomy
@@ -340,6 +342,18 @@ def test_the_mean_reads_what_its_trainings_read_unless_told_otherwise(
     for manifest, window in ((usual, 512), (narrow, MIN_TOKENS)):
         assert (manifest.max_tokens, manifest.training["window"]) == (window, window)
         assert {each["max_tokens"] for each in manifest.training["averaged"]} == {512}
+
+
+def test_a_window_that_the_encoder_has_no_room_for_is_refused(
+    mean: Callable[..., Manifest], copy: Callable[..., Path], tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """With the option that makes it fit, since no setting of the recipe does."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    config = json.loads((folder / "config.json").read_bytes())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 128}), encoding="utf-8")
+    weights = copy(encoder=str(folder), encoder_files_sha256=None)
+    with pytest.raises(WeightsError, match=r"has 128 positions .* average with --window 128 at most"):
+        mean(weights, window=256)
 
 
 def test_tensors_that_only_some_hold_are_refused() -> None:

@@ -191,7 +191,8 @@ class Encoder:
             message = (
                 f"encoder {self.name!r} has {positions} positions (max_position_embeddings in "
                 f"{str(self.folder / 'config.json')!r}), and the window is {window} tokens; train with a recipe whose "
-                f"settings.window and settings.max_tokens are {positions} at most, or on another encoder"
+                f"settings.window and settings.max_tokens are {positions} at most, average with --window {positions} "
+                "at most, or take another encoder"
             )
             raise WeightsError(message)
 
