@@ -803,6 +803,17 @@ def test_weights_are_averaged(
     assert "held out prompts by seed 66" in errors
 
 
+@pytest.mark.parametrize("window", [63, 513])
+def test_a_window_that_no_weights_have_is_a_wrong_option(
+    demur: Demur, tiny_weights: Path, tmp_path: Path, window: int
+) -> None:
+    """As a rank of 0 is: said before anything is read."""
+    words = ("average", tiny_weights, "--recipe", tmp_path / "none.yaml", "--out", tmp_path / "mean")
+    code, _, errors = demur(*words, "--window", str(window))
+    assert code == 2
+    assert "Invalid value for '--window'" in errors
+
+
 def test_the_keyword_baseline_is_evaluated_without_weights(demur: Demur, labelled_file: Path) -> None:
     """It needs no model, and says who was measured."""
     code, printed, errors = demur("evaluate", labelled_file, "--labeler", "keywords", "--resamples", "20")

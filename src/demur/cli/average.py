@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
+from demur.data.rendering import MAX_TOKENS, MIN_TOKENS
 
 __all__ = ["average"]
 
@@ -28,7 +29,12 @@ def average(
         int | None, typer.Option(min=1, help="Rank to keep of what was trained in each layer; all of it by default.")
     ] = None,
     window: Annotated[
-        int | None, typer.Option(help="Tokens that the mean reads of a text; those that the trainings read by default.")
+        int | None,
+        typer.Option(
+            min=MIN_TOKENS,
+            max=MAX_TOKENS,
+            help="Tokens that the mean reads of a text; those that the trainings read by default.",
+        ),
     ] = None,
     data: DataFolder = None,
     encoder: EncoderName = None,
