@@ -178,7 +178,7 @@ def test_where_no_setting_agrees_none_is_kept(loaded_weights: Weights) -> None:
     """The figures are those of the most cautious, and it is known the next time."""
     making = Making(bent=("bold", "careful", "fp32"))
     found = built(making.maker(), loaded_weights)
-    assert (found.setting, found.is_held, found.parity.gate_flips) == (None, False, 24)
+    assert (found.setting, found.is_held, found.parity.gate_flips) == ("fp32", False, 24)
     assert find_built(making.maker(), loaded_weights) == found
 
 
@@ -197,8 +197,8 @@ def test_the_fp32_setting_is_the_careful_engine_alone(loaded_weights: Weights) -
     found = built(maker, loaded_weights)
     assert making.written == ["fp32", "bold", "careful"]
     # Whoever doubts is not read again by another, and knows nothing.
-    assert (found.setting, found.parity.gate_flips > 0) == (None, True)
-    engine = opened(maker, loaded_weights, found.folder, name=found.name, setting=FP32.name)
+    assert (found.setting, found.is_held, found.parity.gate_flips > 0) == ("fp32", False, True)
+    engine = opened(maker, loaded_weights, found.folder, name=found.name, setting=found.setting)
     assert isinstance(engine, Bent)
     assert engine.is_doubting
 

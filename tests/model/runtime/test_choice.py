@@ -54,9 +54,8 @@ class Shelf:
 
     def holds(self, kind: str, speedup: float, *, gate_flips: int = 0, is_there: bool = True) -> None:
         """Let an engine of this speed come of a kind; of 1,000 texts, so many flip, and more than 3 are too many."""
-        setting = "int8" if gate_flips <= 3 else None
         parity = Parity(1_000, gate_flips, 500, 0, 0.0)
-        self.builds[kind] = Built(kind, f"{kind}-{setting}", Path(), setting, parity, speedup)
+        self.builds[kind] = Built(kind, f"{kind}-int8", Path(), "int8", parity, speedup)
         self.there |= {kind} if is_there else set()
 
     def opens(self, name: str, weights: Weights, n_texts: int | None = None) -> str:
@@ -111,7 +110,7 @@ def test_auto_takes_none_that_decides_otherwise_or_is_slower(shelf: Shelf, loade
     shelf.holds("openvino", 9, gate_flips=4)
     shelf.holds("onnx", 0.9)
     assert shelf.opens("auto", loaded_weights) == TorchEngine(loaded_weights.network).name
-    assert "openvino-None: 4 of 1000 verdicts" in shelf.lines[-1]
+    assert "openvino-int8: 4 of 1000 verdicts" in shelf.lines[-1]
     assert "onnx-int8: no faster" in shelf.lines[-1]
 
 
@@ -139,6 +138,13 @@ def test_for_few_texts_auto_builds_nothing_and_takes_what_is_there(
     assert shelf.asked == []
     assert shelf.opens("auto", loaded_weights, n_texts=few) == "openvino-int8"
     assert shelf.asked == ["openvino"]
+
+
+def test_beside_a_gpu_it_does_not_matter_how_the_processor_sums_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is built there runs on the GPU."""
+    monkeypatch.setattr(choice, "overflows_in_int8", lambda: True)
+    monkeypatch.setattr(choice, "gpu", lambda: "H200")
+    assert choice.few_texts() == 1_000
 
 
 @pytest.mark.parametrize(("has_bf16", "said"), [(True, "a minute or more"), (False, "twenty times as long")])

@@ -43,7 +43,7 @@ _EVERY = 12
 _ROUNDS = 2
 _SHORT = 8
 # What `Built.read` reads.
-_NEEDED = ("setting", "tried", "speedup")
+_NEEDED = ("tried", "speedup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +54,29 @@ class Built:
         kind: What the command line calls the engine.
         name: What manifests of audits call it: its kind, setting and fingerprint.
         folder: Where its files are.
-        setting: The setting that was kept; None where none decided as fp32 does.
-        parity: Of that setting, or of the most cautious one.
+        setting: The setting that was kept, or the most cautious one where none decided as fp32 does.
+        parity: Of that setting.
         speedup: Texts a second over those of torch in fp32, on this machine when it was built.
     """
 
     kind: str
     name: str
     folder: Path
-    setting: str | None
+    setting: str
     parity: Parity
     speedup: float
 
     @classmethod
     def read(cls, kind: str, folder: Path, manifest: dict[str, Any]) -> Self:
         """Read what a build's manifest says."""
-        setting, last = manifest["setting"], manifest["tried"][-1]
-        fingerprint = folder.name.rpartition("-")[2]
+        last, fingerprint = manifest["tried"][-1], folder.name.rpartition("-")[2]
         name = f"{kind}-{last['setting']}-{fingerprint[:_SHORT]}"
-        return cls(kind, name, folder, setting, Parity.from_json(last["parity"]), manifest["speedup"])
+        return cls(kind, name, folder, last["setting"], Parity.from_json(last["parity"]), manifest["speedup"])
 
     @property
     def is_held(self) -> bool:
         """Tell whether the engine passed the check of parity."""
-        return self.setting is not None
+        return self.parity.is_held
 
 
 def find_built(maker: Maker, weights: Weights) -> Built | None:
@@ -164,7 +163,6 @@ class _Work:
             raise EngineError(message) from error
         return {
             "kind": self.maker.kind,
-            "setting": tried[-1]["setting"] if tried[-1]["parity"]["is_held"] else None,
             "tried": tried,
             "speedup": _speedup(engine, exact_engine, texts[::_EVERY]),
             "identity": _identity(self.maker, self.weights),

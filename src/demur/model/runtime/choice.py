@@ -9,7 +9,6 @@ from demur.model.engine_names import EngineName
 from demur.model.runtime.building import built, find_built
 from demur.model.runtime.machine import gpu, has_bf16, overflows_in_int8
 from demur.model.runtime.makers import MAKERS, opened
-from demur.model.runtime.quantisation import FP32
 from demur.model.runtime.torch_engine import TorchEngine
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ _FEW_TEXTS_IN_FP32 = 25_000
 
 def few_texts() -> int:
     """Return for how many texts at least `auto` builds an engine on this machine."""
-    return _FEW_TEXTS_IN_FP32 if overflows_in_int8() else _FEW_TEXTS
+    is_in_fp32 = overflows_in_int8() and gpu() is None
+    return _FEW_TEXTS_IN_FP32 if is_in_fp32 else _FEW_TEXTS
 
 
 def open_engine(
@@ -148,7 +148,7 @@ def _opened(
         weights,
         found.folder,
         name=found.name,
-        setting=found.setting or FP32.name,
+        setting=found.setting,
         n_threads=n_threads,
         thresholds=thresholds,
     )
