@@ -592,6 +592,21 @@ def test_classify_takes_json_that_is_no_row_for_a_reply(demur: Demur, tiny_weigh
     assert code == 0, errors
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": "Sorry, no."},
+        {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Sorry, no."}]},
+    ],
+)
+def test_classify_judges_the_content_of_a_message(demur: Demur, tiny_weights: Path, message: dict[str, object]) -> None:
+    """Its keys are no words of the reply."""
+    words = ("classify", "--prompt", "Draw!", "--json", "--weights", tiny_weights)
+    expected = demur(*words, "Sorry, no.")
+    assert expected[0] == 0, expected[2]
+    assert demur(*words, json.dumps(message))[:2] == expected[:2]
+
+
 def test_classify_does_not_guess_at_an_empty_reply(demur: Demur, tiny_weights: Path) -> None:
     """It is unscored, and says why."""
     _, printed, _ = demur("classify", "--prompt", "Hi", "", "--weights", tiny_weights)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +13,14 @@ from demur.data.rows import Row
 from demur.data.shapes import Layout, detect, named
 from demur.errors import RowError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Fields = dict[str, object]
 
 USER = {"role": "user", "content": "Hi?"}
 ASSISTANT = {"role": "assistant", "content": "No."}
+ONLY_REPLY = (Turn("assistant", "No."),)
 HH = "\n\nHuman: Hi?\n\nAssistant: No."
 
 
@@ -260,3 +266,43 @@ def test_what_a_tool_gave_back_is_read(content: object) -> None:
     """Be it a text or parts."""
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": content}]}
     assert turns_of({"messages": [result, ASSISTANT]})[0].content == "12 °C"
+
+
+@pytest.mark.parametrize("write", [json.dumps, str], ids=["json", "python"])
+def test_the_text_of_a_message_is_the_message(write: Callable[[object], str]) -> None:
+    """So tables of traces hold it; its null is no refusal that reads "null", and its user may be who asks."""
+    assert turns_of({"prompt": write(USER), "response": write(ASSISTANT)}) == (Turn("user", "Hi?"), *ONLY_REPLY)
+    assert turns_of({"response": f" {write({'id': 3, **ASSISTANT})}"}) == ONLY_REPLY
+    assert turns_of({"prompt": "Hi?", "response": write({**ASSISTANT, "content": ""})})[1].content == ""
+    assert reason_of({"prompt": "Hi?", "response": write({**ASSISTANT, "content": None})}) == "null_content"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"answer": 3}',
+        '{"role": "admin", "content": "x"}',
+        '{"role": "user", "name": "x"}',
+        '{"from": "Mali", "to": "Niger", "text": "x"}',
+        '{"choices": ["a", "b"]}',
+        '{"choices": [{"text": "a"}]}',
+        '{"role": "assistant", "content": "x"} is how it is written.',
+    ],
+)
+def test_json_that_an_assistant_wrote_is_its_reply(said: str) -> None:
+    """Models are asked for JSON; only a message of a known role is one."""
+    assert turns_of({"prompt": "Hi?", "response": said})[1] == Turn("assistant", said)
+
+
+@pytest.mark.parametrize("write", [json.dumps, str], ids=["json", "python"])
+def test_the_text_of_an_answer_of_an_api_is_no_reply(write: Callable[[object], str]) -> None:
+    """Its names and numbers would be judged; as an object, it fits no layout with the same advice."""
+    answer = write({"id": "c", "choices": [{"index": 0, "message": ASSISTANT}], "usage": {"total_tokens": 3}})
+    rows: list[Fields] = [
+        {"prompt": "Hi?", "response": answer},
+        {"response": answer},
+        {"chosen": answer, "rejected": "No."},
+    ]
+    for fields in rows:
+        with pytest.raises(RowError, match=r"into a column of its own, as from choices\[0\]\.message\.content"):
+            turns_of(fields)

@@ -8,7 +8,7 @@ import io
 import json
 import math
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -111,7 +111,8 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
         # As in rows, what is empty is no turn.
         over = (Turn("system", system),) if system else ()
         asked = (Turn("user", prompt),) if prompt else ()
-        return Conversation((*over, *asked, Turn("assistant", text.strip())))
+        reply = _reply(text.strip())
+        return replace(reply, turns=(*over, *asked, *reply.turns))
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
@@ -143,6 +144,16 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
     return found[0]
 
 
+def _reply(text: str) -> Conversation:
+    """Read a reply, which may be the JSON of the assistant's message, as a row's is read."""
+    from demur.data.rows import Row
+    from demur.data.shapes import named
+
+    row = Row(position=0, fields={"prompt": None, "response": text}, file="the reply given", line=1)
+    (reply,) = named("prompt_response").conversations(row)
+    return reply
+
+
 def _json_lines(text: str) -> int:
     """Count the rows of JSON Lines; 0 where any line is something else, as in a reply that quotes one."""
     lines = [line for line in text.split("\n") if line.strip()]
@@ -155,13 +166,14 @@ def _json_lines(text: str) -> int:
 
 def _is_row_with_turns(text: str) -> bool:
     """Tell whether a text is a row that says what the reply answers; with other names, JSON is a reply like any."""
+    from demur.data.messages import is_message
     from demur.data.shapes import detect
     from demur.errors import LayoutError
 
     with contextlib.suppress(ValueError, RecursionError, LayoutError):
         found = json.loads(text)
         fields = {"messages": found} if isinstance(found, list) else found
-        return isinstance(fields, dict) and detect(fields).name != "reply"
+        return isinstance(fields, dict) and not is_message(fields) and detect(fields).name != "reply"
     return False
 
 

@@ -13,6 +13,7 @@ from demur.data.messages import (
     Message,
     as_message_list,
     content_of,
+    is_completion,
     is_message,
     is_python_messages,
     read_messages,
@@ -224,7 +225,7 @@ def _is_messages(value: object) -> bool:
 
 
 def _holds_messages(value: object) -> bool:
-    return _is_messages(value) or is_python_messages(value)
+    return _is_messages(value) or (is_python_messages(value) and not is_completion(value))
 
 
 def _is_exchange(item: object) -> bool:
@@ -297,7 +298,22 @@ def _history(values: Values, where: str) -> tuple[Message, ...]:
 def _reply(value: object, where: str, column: str, opening: Sequence[Message]) -> tuple[Message, ...]:
     if _holds_messages(value) and not _is_written(value, where, opening):
         return read_messages(value, where)
-    return (Message("assistant", text_of(value, where, column)),)
+    return (Message("assistant", _reply_text(value, where, column)),)
+
+
+def _reply_text(value: object, where: str, column: str) -> str | None:
+    """Return the text of a reply.
+
+    Raises:
+        RowError: It is no text, or that of an object with the reply somewhere within.
+    """
+    if is_completion(value):
+        message = (
+            f"{column} is the text of an object with choices, and a column is taken as a whole; write the reply within "
+            "it into a column of its own, as from choices[0].message.content"
+        )
+        raise RowError(message, where=where)
+    return text_of(value, where, column)
 
 
 def _is_written(value: object, where: str, opening: Sequence[Message]) -> bool:
@@ -321,5 +337,5 @@ def _spoken(value: object, where: str, column: str, opening: Sequence[Message] =
         if _is_written(value, where, opening):
             return (Message("assistant", text_of(value, where, column)),)
         return read_messages(value, where)
-    text = text_of(value, where, column)
+    text = _reply_text(value, where, column)
     return (Message("assistant", None),) if text is None else read_transcript(text, where)

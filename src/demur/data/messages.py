@@ -24,6 +24,7 @@ __all__ = [
     "as_message_list",
     "content_of",
     "has_message_keys",
+    "is_completion",
     "is_message",
     "is_python_messages",
     "read_messages",
@@ -73,6 +74,17 @@ def as_message_list(value: object) -> list[object] | None:
 def is_python_messages(value: object) -> bool:
     """Tell whether the value is a text that begins as messages do that Python has printed."""
     return isinstance(value, str) and _PYTHON_MESSAGES.match(value) is not None
+
+
+def is_completion(value: object) -> bool:
+    """Tell whether the value is the text of an object as an API answers with it, the message among its choices."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{") or "choices" not in value:
+        return False
+    found: object = None
+    with contextlib.suppress(ValueError, RecursionError):
+        found = (decode_python if value.lstrip().startswith("{'") else decode_json)(value)
+    choices = found.get("choices") if isinstance(found, dict) else None
+    return _is_list(choices) and any(isinstance(each, dict) and is_message(each.get("message")) for each in choices)
 
 
 def has_message_keys(fields: Mapping[str, object]) -> bool:
@@ -140,12 +152,18 @@ def _is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 def _decoded(text: str) -> object:
     """Return what a text holds, or None where it holds no list or object."""
     beginning = text.lstrip()
-    decoders = {"[": decode_json, "[{'": decode_python, "{'": decode_python}
+    decoders = {"[": decode_json, "{": _json_message, "[{'": decode_python, "{'": decode_python}
     for opening, decode in decoders.items():
         if beginning.startswith(opening):
             with contextlib.suppress(ValueError, RecursionError):
                 return decode(text)
     return None
+
+
+def _json_message(text: str) -> object:
+    """Return the message that a text is; an object that is none is what somebody said."""
+    found = decode_json(text)
+    return found if is_message(found) else None
 
 
 def _transposed(columns: Mapping[str, object]) -> list[object] | None:
