@@ -306,3 +306,28 @@ def test_the_text_of_an_answer_of_an_api_is_no_reply(write: Callable[[object], s
     for fields in rows:
         with pytest.raises(RowError, match=r"into a column of its own, as from choices\[0\]\.message\.content"):
             turns_of(fields)
+
+
+CHAT_JSON = json.dumps([USER, {**ASSISTANT, "content": "I cannot draw."}], indent=1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": CHAT_JSON[:-15]},
+        {"conversations": '[{"value": "Say {x}, \\"y\\".", "n": 1, "from": "human"}, {"value": "No.", "fr'},
+        {"prompt": "Hi?", "response": '{"id": null, "role": "Assistant", "content": "I cannot'},
+        {"chosen": "No.", "rejected": CHAT_JSON[:-15]},
+        {"text": CHAT_JSON.replace("draw.", "draw\n")},
+    ],
+)
+def test_messages_that_are_cut_off_break_the_row(fields: Fields) -> None:
+    """As Excel cuts a long cell: the user's turn would be judged as words of the reply."""
+    with pytest.raises(RowError, match=r"messages is str '.*; it begins as JSON, and is damaged; get it whole"):
+        turns_of(fields)
+
+
+@pytest.mark.parametrize("said", ['[{"name": "Ada", "role": "user"}, {"na', '{"a": [{"role": "user", "content": 1}'])
+def test_other_json_that_is_cut_off_is_a_reply(said: str) -> None:
+    """A model may have run out of tokens."""
+    assert turns_of({"prompt": "Hi?", "response": said})[1] == Turn("assistant", said)

@@ -109,6 +109,16 @@ def test_printed_messages_are_known_whatever_stands_before_the_role(tmp_path: Pa
     assert outline(read_conversations(open_source(str(tmp_path / "a.jsonl")))) == [(0, "No."), (1, "unreadable_row")]
 
 
+@pytest.mark.parametrize("layout", [None, "openai"])
+def test_a_text_in_place_of_a_conversation_is_no_reply(tmp_path: Path, layout: str | None) -> None:
+    """Whoever wrote "N/A" is no assistant; a transcript is a conversation, unless the layout was named."""
+    told = "<|user|>Hi?<|assistant|>Never."
+    write(tmp_path / "a.jsonl", *({"messages": each} for each in (CHAT, "N/A", json.dumps(CHAT)[:-9], told, CHAT)))
+    found = outline(read_conversations(open_source(str(tmp_path / "a.jsonl")), layout=layout))
+    of_transcript = (3, "Never.") if layout is None else (3, "unreadable_row")
+    assert found == [(0, "No."), (1, "unreadable_row"), (2, "unreadable_row"), of_transcript, (4, "No.")]
+
+
 def test_an_open_quote_in_a_tsv_swallows_no_rows_in_silence(tmp_path: Path) -> None:
     """A later quote closes the cell, so that nothing else tells."""
     lines = ["prompt\tresponse", 'a\t"Yes he said', "b\tI can't help.", 'c\tok "', "d\tNo.", 'e\t"one\ntwo"', ""]

@@ -14,6 +14,7 @@ from demur.data.messages import (
     as_message_list,
     content_of,
     is_completion,
+    is_damaged_messages,
     is_message,
     is_python_messages,
     read_messages,
@@ -131,8 +132,8 @@ def is_textual_but_no_number(value: object) -> bool:
 
 
 def is_lost_chat(value: object) -> bool:
-    """Tell whether the value is null, empty, or a list that Python has printed, where a chat should stand."""
-    return is_nothing(value) or is_python_messages(value)
+    """Tell whether the value is null, empty, or a list that Python has printed or that was cut, in place of a chat."""
+    return is_nothing(value) or is_python_messages(value) or is_damaged_messages(value)
 
 
 def is_assistant(value: object) -> bool:
@@ -225,7 +226,9 @@ def _is_messages(value: object) -> bool:
 
 
 def _holds_messages(value: object) -> bool:
-    return _is_messages(value) or (is_python_messages(value) and not is_completion(value))
+    if _is_messages(value) or is_damaged_messages(value):
+        return True
+    return is_python_messages(value) and not is_completion(value)
 
 
 def _is_exchange(item: object) -> bool:

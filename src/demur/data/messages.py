@@ -25,6 +25,7 @@ __all__ = [
     "content_of",
     "has_message_keys",
     "is_completion",
+    "is_damaged_messages",
     "is_message",
     "is_python_messages",
     "read_messages",
@@ -43,6 +44,12 @@ _ROLE_KEYS = ("role", "from")
 # The role may stand behind other fields, and what these hold may have braces, too.
 _PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?=')(?s:.{{0,8000}}?)'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
 CONTENT_KEYS = ("content", "value", "text")
+# Narrower than Python's: what a model writes when it is asked for JSON may be cut off, too.
+_JSON_MESSAGES = re.compile(
+    rf"""(?s:(?=.{{0,8000}}?"(?:{"|".join(CONTENT_KEYS)})"))\s*(?:\[\s*)?\{{\s*"""
+    r"""(?:"\w+"\s*:\s*(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^\s"\[{,]+)\s*,\s*)*"""
+    rf""""(?:{"|".join(_ROLE_KEYS)})"\s*:\s*"(?i:{"|".join(_ROLES)})\""""
+)
 _CALL_KEYS = ("tool_calls", "function_call")
 # How tables write that there are none.
 _NO_CALLS = frozenset({"", "None", "nan", "NaN"})
@@ -87,6 +94,19 @@ def is_completion(value: object) -> bool:
     return _is_list(choices) and any(isinstance(each, dict) and is_message(each.get("message")) for each in choices)
 
 
+def is_damaged_messages(value: object) -> bool:
+    """Tell whether the value is a text that begins as messages in JSON do, and breaks off: a cell that was cut.
+
+    Where the JSON ends and words follow, it is a reply that speaks of messages.
+    """
+    if not isinstance(value, str) or _JSON_MESSAGES.match(value) is None:
+        return False
+    with contextlib.suppress(ValueError, RecursionError):
+        json.JSONDecoder().raw_decode(value.lstrip())
+        return False
+    return True
+
+
 def has_message_keys(fields: Mapping[str, object]) -> bool:
     """Tell whether there is one of `role` and `from`, and one of `content`, `value` and `text`."""
     return any(key in fields for key in _ROLE_KEYS) and any(key in fields for key in CONTENT_KEYS)
@@ -111,6 +131,8 @@ def read_messages(value: object, where: str) -> tuple[Message, ...]:
         right = "give a list of {role, content} or {from, value}"
         if is_python_messages(value):
             right = "it is a list written by Python, and damaged; write it as JSON"
+        elif is_damaged_messages(value):
+            right = "it begins as JSON, and is damaged; get it whole (Excel cuts cells at 32,767 characters)"
         message = f"messages is {_short(value)}; {right}"
         raise RowError(message, where=where)
     return tuple(_message(item, where) for item in items)

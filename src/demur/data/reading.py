@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from demur.conversation import Conversation
 from demur.data.chats import is_nothing
-from demur.data.columns import reply_column
+from demur.data.columns import judged_column, reply_column
 from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
@@ -92,9 +92,10 @@ def read_row(
         own = detect(row.fields, fields)
     except LayoutError:
         return found
-    # Any text beside a null may be a bare reply, and a title or a comment as well. What only leaves out a column that
-    # cannot be read reads less than is there.
-    if own.columns.items() <= layout.columns.items() or (own.name == "reply" and reasons <= _NOTHING_THERE):
+    # Any text beside a null may be a bare reply, and a title or a comment as well; so may a text in place of a
+    # conversation, such as "N/A". What only leaves out a column that cannot be read reads less than is there.
+    is_any_text = reasons <= _NOTHING_THERE or judged_column(own.columns) in layout.columns.values()
+    if own.columns.items() <= layout.columns.items() or (own.name == "reply" and is_any_text):
         return found
     # Beside a reply that is there and cannot be read, another is mostly the reference.
     taken = reply_column(layout.columns)
