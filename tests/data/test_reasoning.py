@@ -15,6 +15,9 @@ APART = {
     "begin of thought": ("<|begin_of_thought|>hm<|end_of_thought|>Yes.", "Yes.", "hm"),
     "brackets": ("[THINK]hm[/THINK]Yes.", "Yes.", "hm"),
     "after whitespace": ("\n <think>\nhm\n</think> Yes.", "Yes.", "hm"),
+    "wedges": ("◁think▷hm◁/think▷Yes.", "Yes.", "hm"),
+    "orphan wedge": ("hm◁/think▷Yes.", "Yes.", "hm"),
+    "seed": ("<seed:think>hm</seed:think>Yes.", "Yes.", "hm"),
     "two blocks": ("<think>a</think>\n<think>b</think>Yes.", "Yes.", "a\n\nb"),
     "two kinds": ("<think>a</think><thought>b</thought>Yes.", "Yes.", "a\n\nb"),
     "empty block": ("<think>\n\n</think>\n\nYes.", "Yes.", None),
@@ -49,6 +52,12 @@ APART = {
         "{}",
     ),
     "channel after a header that is cut": ("<|channel|>analysis <|channel|>final<|message|>Yes.", "Yes.", None),
+    "channels without their tokens": ("analysisI could say no.assistantfinalYes.", "Yes.", "I could say no."),
+    "channels without their tokens, with a call": (
+        "analysishm\n\nassistantcommentary to=functions.f json{}assistantfinal\nYes.",
+        "Yes.",
+        "hm\n\nassistantcommentary to=functions.f json{}",
+    ),
     "channels cut while thinking": ("<|channel|>analysis<|message|>I could say no", "", "I could say no"),
 }
 KEPT = {
@@ -64,6 +73,10 @@ KEPT = {
     "in prose": "Sure! <think>hm</think> Yes.",
     "other tags": "<b>Yes.</b>",
     "tag with attributes": "<think about='it'>Yes.",
+    "analysis in prose": "analysis of assistantfinal shows that it is a mark.",
+    "analysis alone": "analysisI could say no.",
+    "analysis further on": "An analysisI wrote.assistantfinalYes.",
+    "wedge in a sentence": "The mark ◁/think▷ ends it.",
     "channel in prose": "The token <|channel|> opens a channel.",
 }
 

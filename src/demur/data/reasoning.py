@@ -13,13 +13,14 @@ from demur.data.json_text import decode_json
 
 __all__ = ["joined_reasoning", "set_reasoning_apart"]
 
-_NAMES = "think|thinking|reasoning|thought"
+_NAMES = "think|thinking|reasoning|thought|seed:think"
 _OPENING = re.compile(
-    rf"\s*(?:<(?P<tag>{_NAMES})>|(?P<begin><\|begin_of_thought\|>)|(?P<bracket>\[THINK\]))", re.IGNORECASE
+    rf"\s*(?:<(?P<tag>{_NAMES})>|(?P<begin><\|begin_of_thought\|>)|(?P<bracket>\[THINK\])|(?P<wedge>◁think▷))",
+    re.IGNORECASE,
 )
-_CLOSINGS = {"begin": r"<\|end_of_thought\|>", "bracket": r"\[/THINK\]"}
-_ORPHAN = re.compile(rf"</(?P<tag>{_NAMES})>|<\|end_of_thought\|>|\[/THINK\]", re.IGNORECASE)
-_OPENING_OF = {"<|end_of_thought|>": "<|begin_of_thought|>", "[/think]": "[think]"}
+_CLOSINGS = {"begin": r"<\|end_of_thought\|>", "bracket": r"\[/THINK\]", "wedge": "◁/think▷"}
+_ORPHAN = re.compile(rf"</(?P<tag>{_NAMES})>|<\|end_of_thought\|>|\[/THINK\]|◁/think▷", re.IGNORECASE)
+_OPENING_OF = {"<|end_of_thought|>": "<|begin_of_thought|>", "[/think]": "[think]", "◁/think▷": "◁think▷"}
 _AFTER_WORD = re.compile(r"[^\W\d_],?[ \t]\Z|[\"'\u201c\u2018(]\Z")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
@@ -32,6 +33,9 @@ _HARMONY_MESSAGE = re.compile(
     r"(?=<\|(?:channel|start|end|return|call)\|>|\Z)",
     re.DOTALL,
 )
+
+# What is left of these channels where special tokens were left out as the reply was decoded: no words touch so.
+_BARE_CHANNELS = re.compile(r"\s*analysis(?=\S)(?P<thinking>.*?)assistantfinal(?P<reply>.*)", re.DOTALL)
 
 
 def set_reasoning_apart(text: str) -> tuple[str, str | None]:
@@ -46,6 +50,8 @@ def set_reasoning_apart(text: str) -> tuple[str, str | None]:
     """
     if _HARMONY_START.match(text):
         return _harmony(text)
+    if bare := _BARE_CHANNELS.match(text):
+        return bare["reply"].lstrip(), joined_reasoning(bare["thinking"])
     reply, blocks = _leading_blocks(text)
     orphan = None if _is_object(reply) else _orphan_end(reply)
     if orphan is not None:
