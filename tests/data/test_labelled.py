@@ -220,6 +220,18 @@ def test_a_text_that_is_nowhere_is_an_error_with_its_place(tmp_path: Path, taxon
         read_labelled(labels, taxonomy, texts={})
 
 
+def test_a_row_in_another_layout_says_what_it_has_to_hold(tmp_path: Path, taxonomy: Taxonomy) -> None:
+    """An audit reads prompt and response; here, what is required is listed."""
+    labels = write(tmp_path / "a.jsonl", {"prompt": "Hi?", "response": "No.", "label": "refusal"})
+    message = (
+        r"a\.jsonl:1: no messages among prompt, response, label \(labelled rows take messages only, not prompt and "
+        r"response\); write a list of \{role, content\} that ends with the reply, and beside it verdict \(full, "
+        r"partial or none\) or refusal \(true or false\), and labels; or"
+    )
+    with pytest.raises(RowError, match=message):
+        read_labelled(labels, taxonomy)
+
+
 def test_a_missing_file_of_texts_is_named(tmp_path: Path) -> None:
     """It is an error before anything is read."""
     with pytest.raises(SourceError, match="texts"):

@@ -65,7 +65,13 @@ __all__ = ["evaluate"]
 
 def evaluate(
     context: typer.Context,
-    gold: Annotated[Path, typer.Argument(help="JSONL file of labelled conversations.")],
+    gold: Annotated[
+        Path,
+        typer.Argument(
+            help="JSONL file of labelled conversations: messages, a list of {role, content} that ends with the reply; "
+            "verdict (full, partial or none) or refusal (true or false); and labels, its kinds, the main one first."
+        ),
+    ],
     labeler: Annotated[
         str, typer.Option(help="What is measured: demur, keywords, judge:MODEL or recorded:FILE (of one annotator).")
     ] = "demur",

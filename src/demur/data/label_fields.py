@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.data.formats import Opened, json_lines
 from demur.data.rows import Row
-from demur.data.shapes import named
-from demur.errors import RowError, SourceError
+from demur.data.shapes import detect, named
+from demur.errors import LayoutError, RowError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -176,9 +177,18 @@ def conversation_of(line: Row) -> Conversation:
             raise RowError(message, where=line.where, reason="conflicting_text")
     if "messages" not in line.fields:
         message = (
-            f"no messages among {', '.join(line.fields)}; write a list of {{role, content}}, "
-            "or give the file that holds the texts by id"
+            f"no messages among {', '.join(line.fields)}{_not_read(line.fields)}; write a list of {{role, content}} "
+            "that ends with the reply, and beside it verdict (full, partial or none) or refusal (true or false), and "
+            "labels; or give the file that holds the texts by id"
         )
         raise RowError(message, where=line.where)
     (conversation,) = _MESSAGES.conversations(line)
     return conversation
+
+
+def _not_read(fields: Mapping[str, object]) -> str:
+    """Say of a row in another layout, which an audit would read, that labelled rows are in one alone."""
+    with contextlib.suppress(LayoutError):
+        columns = detect(fields).columns.values()
+        return f" (labelled rows take messages only, not {' and '.join(columns)})"
+    return ""
