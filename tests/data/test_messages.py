@@ -169,6 +169,12 @@ class TestMessages:
         """The first that is not null is what was said."""
         assert turns_of({"messages": [user, assistant]}) == (Turn("user", "Hi?"), Turn("assistant", "No."))
 
+    def test_a_message_of_nobody_breaks_the_row(self) -> None:
+        """Who spoke stands under another key, perhaps."""
+        fields: Fields = {"messages": [{"speaker": "user", "text": "Hi?"}, ASSISTANT]}
+        with pytest.raises(RowError, match=r"a message has speaker, text, and neither role nor from; give \{role, con"):
+            turns_of(fields, named("openai"))
+
     def test_a_message_of_unknown_keys_breaks_the_row(self) -> None:
         """Its content is somewhere, and is not blanked."""
         fields: Fields = {"messages": [{"role": "user", "parts": [{"text": "Hi?"}]}, ASSISTANT]}
@@ -245,10 +251,12 @@ class TestMessages:
         assert reason_of(fields, named(name)) == "unreadable_row"
 
     def test_a_column_that_a_row_does_not_have_breaks_it(self) -> None:
-        """The row's own columns are listed."""
+        """The row's own columns are listed, if there are any."""
         layout = detect({"prompt": "a", "response": "b"})
         with pytest.raises(RowError, match=r"no column 'response'; the row has prompt, text"):
             turns_of({"prompt": "a", "text": "b"}, layout)
+        with pytest.raises(RowError, match=r"no column 'prompt'; the row is empty$"):
+            turns_of({}, layout)
 
 
 @pytest.mark.parametrize("row", [{"messages": [USER, ASSISTANT]}, {"prompt": "Hi?", "response": "No."}])

@@ -394,11 +394,11 @@ class TestBrokenRows:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            (b'{"a": 1', "not JSON"),
+            (b'{"a": 1', r"not JSON \(Expecting ',' delimiter at column 8\)"),
             (b"[1, 2]", "a row is list"),
             (b"42", "a row is int"),
             (b'{"a": "\xff"}', "not UTF-8 .byte 0xff at 7."),
-            (b'{"a": "x\x00y"}', "Invalid control character"),
+            (b'{"a": "x\x00y"}', r"not JSON \(Invalid control character at column 9\)"),
             (b"[" * 100_000, "cannot be read"),
             (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
         ],
@@ -680,7 +680,12 @@ class TestErrors:
         ("name", "content", "where", "message"),
         [
             ("b.parquet", parquet(ROWS)[:-20], "b.parquet", "damaged, or not what its ending says"),
-            ("b.csv", "text\nNo.\n".encode("utf-16"), "b.csv:1", "the header holds"),
+            (
+                "b.csv",
+                "text\nNo.\n".encode("utf-16"),
+                "b.csv",
+                "encoded as UTF-16; save it as UTF-8, in Excel as CSV UTF-8",
+            ),
             ("b.json", b"[{]", "b.json:1", "not JSON"),
             ("b.jsonl.gz", gzip.compress(b"{}")[:5], "b.jsonl.gz", "the gzip file ends too early"),
         ],

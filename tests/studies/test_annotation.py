@@ -323,7 +323,9 @@ def test_files_rows_and_nothing_else_can_be_measured(tmp_path: Path) -> None:
         demur.agree([])
     with pytest.raises(TypeError, match="in files or in rows with `annotations`; met int"):
         demur.agree(5)  # type: ignore[arg-type]
-    with pytest.raises(SourceError, match="items: no row of split 'foo' with annotations; there are rows of 'dev'"):
+    with pytest.raises(
+        SourceError, match="items: no row of split 'foo' with annotations; there are rows of 'dev'; give --split dev"
+    ):
         demur.agree([{**given, "split": "dev"}], split="foo")
 
 

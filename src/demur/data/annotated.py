@@ -15,6 +15,7 @@ from demur.data.label_fields import (
     label_lines,
     outcome_of,
     require_files,
+    splits_met,
     with_text,
 )
 from demur.data.rows import Row
@@ -214,8 +215,7 @@ def _read(
         first = f" ({broken[0]})" if broken else ""
         message = f"{name}: no row with annotations{first}; a row needs `annotations`, one object for each annotator"
         if others:
-            met = ", ".join(map(repr, sorted(others)))
-            message = f"{name}: no row of split {split!r} with annotations{first}; there are rows of {met}"
+            message = f"{name}: no row of split {split!r} with annotations{first}; {splits_met(others)}"
         raise SourceError(message)
     return AnnotatedRows(name, tuple(rows.values()), tuple(broken), dict(sorted(others.items())))
 

@@ -117,14 +117,20 @@ def _line_records(lines: Iterable[tuple[int, bytes]], opened: Opened) -> Iterato
 
 def _line_value(line: bytes, where: str) -> Mapping[str, object] | RowError:
     try:
-        return _fields(decode_json(line.decode()), where)
+        # The end of the line would be a second line of JSON to an error, with columns of its own.
+        return _fields(decode_json(line.decode().rstrip("\r\n")), where)
     except UnicodeDecodeError as error:
         message = f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start}); save as UTF-8"
         return RowError(message, where=where, reason=NOT_UTF8)
     except json.JSONDecodeError as error:
-        return RowError(f"not JSON ({error.msg} at column {error.colno}); write one object a line", where=where)
+        return RowError(f"{_not_json(error)}; write one object a line", where=where)
     except (ValueError, RecursionError) as error:
         return RowError(f"JSON that cannot be read ({error}); write one object a line", where=where)
+
+
+def _not_json(error: json.JSONDecodeError) -> str:
+    """Say what JSON is damaged by; of some things it says itself where they are "at"."""
+    return f"not JSON ({error.msg.removesuffix(' at')} at column {error.colno})"
 
 
 def _is_record(line: bytes) -> bool:
@@ -142,7 +148,7 @@ def _document(content: bytes, file: str) -> object:
         raise SourceError(message) from error
     except json.JSONDecodeError as error:
         message = (
-            f"{file}:{error.lineno}: not JSON ({error.msg} at column {error.colno}); "
+            f"{file}:{error.lineno}: {_not_json(error)}; "
             "give an array of objects, an object that holds one, or one object a line"
         )
         raise SourceError(message) from error

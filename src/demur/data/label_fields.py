@@ -32,6 +32,7 @@ __all__ = [
     "label_lines",
     "outcome_of",
     "require_files",
+    "splits_met",
     "with_text",
 ]
 
@@ -84,6 +85,12 @@ def with_text(row: Row, texts: Texts) -> Row:
     if "messages" in row.fields or name is None or str(name) not in texts:
         return row
     return Row(row.position, {**row.fields, "messages": texts[str(name)]}, row.file, row.line)
+
+
+def splits_met(splits: Iterable[str]) -> str:
+    """Say which splits there are rows of, and how one of them is asked for."""
+    names = sorted(splits)
+    return f"there are rows of {', '.join(map(repr, names))}; give --split {names[0]} (split={names[0]!r})"
 
 
 def outcome_of(row: Mapping[str, object], where: str) -> Outcome | None:
@@ -177,9 +184,9 @@ def conversation_of(line: Row) -> Conversation:
             raise RowError(message, where=line.where, reason="conflicting_text")
     if "messages" not in line.fields:
         message = (
-            f"no messages among {', '.join(line.fields)}{_not_read(line.fields)}; write a list of {{role, content}} "
-            "that ends with the reply, and beside it verdict (full, partial or none) or refusal (true or false), and "
-            "labels; or give the file that holds the texts by id"
+            f"no messages among {', '.join(line.fields) or 'no columns'}{_not_read(line.fields)}; write a list of "
+            "{role, content} that ends with the reply, and beside it verdict (full, partial or none) or refusal (true "
+            "or false), and labels; or give the file that holds the texts by id"
         )
         raise RowError(message, where=line.where)
     (conversation,) = _MESSAGES.conversations(line)

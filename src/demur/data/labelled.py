@@ -18,11 +18,12 @@ from demur.data.label_fields import (
     label_lines,
     outcome_of,
     require_files,
+    splits_met,
 )
 from demur.errors import RowError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -38,7 +39,6 @@ __all__ = [
     "Outcome",
     "Texts",
     "labelled_files",
-    "none_of_split",
     "read_labelled",
     "read_split",
     "read_texts",
@@ -167,19 +167,14 @@ def read_split(
         else:
             others[row.split] += 1
     if not rows and others:
-        raise none_of_split(path, str(split), others)
+        message = f"{path}: no labelled row of split {split!r}; {splits_met(others)}"
+        raise SourceError(message)
     if not rows or (needs_truth and all(row.is_refusal is None for row in rows)):
         of_split = "" if split is None else f" of split {split!r}"
         met = f"; the columns are {', '.join(columns)}" if columns else ""
         message = f"{path}: no labelled row{of_split}; a row needs `messages` and a `verdict` or `refusal`{met}"
         raise SourceError(message)
     return LabelledRows(rows, dict(sorted(others.items())))
-
-
-def none_of_split(path: Path, split: str, others: Iterable[str]) -> SourceError:
-    """Return the error that says that there are rows of other splits alone."""
-    listed = ", ".join(map(repr, sorted(others)))
-    return SourceError(f"{path}: no labelled row of split {split!r}; there are rows of {listed}")
 
 
 def read_texts(paths: Sequence[Path]) -> dict[str, object]:

@@ -200,6 +200,9 @@ def _message(item: object, where: str) -> Message:
     if not isinstance(item, dict):
         message = f"a message is {_short(item)}; give {{role, content}} or {{from, value}}"
         raise RowError(message, where=where)
+    if not any(key in item for key in _ROLE_KEYS):
+        message = f"a message has {', '.join(map(str, item))}, and neither role nor from; give {{role, content}}"
+        raise RowError(message, where=where, reason="unknown_role")
     role = role_of(_first(item, _ROLE_KEYS), where)
     if not _SPOKEN_KEYS & item.keys() and not item.keys() <= {*_ROLE_KEYS}:
         message = (

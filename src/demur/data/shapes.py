@@ -153,7 +153,7 @@ class Layout:
             raise LayoutError(message)
         missing = [layout.columns[part] for part in layout.shape.needs if layout.columns[part] not in row.fields]
         if missing:
-            message = f"no column {missing[0]!r}; the row has {_listed(row.fields)}"
+            message = f"no column {missing[0]!r}; the row {f'has {_listed(row.fields)}' if row.fields else 'is empty'}"
             raise RowError(message, where=row.where)
         columns = layout.shape.completed(layout.columns, row.fields)
         values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}

@@ -30,6 +30,8 @@ _LARGEST_CELL = 1 << 24
 # What a line may consist of that holds nothing: programs write empty rows of a sheet as separators alone.
 _NOTHING = " \t\r\n,;"
 _NUL = "a NUL byte"
+# As they come where bytes that are no UTF-8 do as surrogates.
+_UTF16_BOMS = ("\udcff\udcfe", "\udcfe\udcff")
 # Few enough that rows of some MB each still fit, many enough that the cost of a batch does not show.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
@@ -140,6 +142,9 @@ def _or_error(value: Mapping[str, object] | Exception, where: str) -> Mapping[st
 def _delimited(opened: Opened, delimiters: Sequence[str]) -> Iterator[Record]:
     with _decoded(opened.stream) as text:
         n_blank, first = _first_filled(text)
+        if first.startswith(_UTF16_BOMS):
+            message = f"{opened.file}: encoded as UTF-16; save it as UTF-8, in Excel as CSV UTF-8"
+            raise SourceError(message)
         delimiter = next((mark for mark in delimiters if mark in first), delimiters[0])
         # Without `strict`, a quote that is never closed swallows the rest of the file without a word.
         reader = csv.reader(itertools.chain((first,), text), delimiter=delimiter, strict=True)

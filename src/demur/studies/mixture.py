@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demur.data.label_fields import require_files
-from demur.data.labelled import labelled_files, none_of_split, read_labelled, read_texts
+from demur.data.labelled import labelled_files, read_labelled, read_texts
 from demur.errors import SourceError
 from demur.labelers.keywords import KeywordLabeler
 
@@ -91,7 +91,9 @@ def mix(recipe: Recipe, taxonomy: Taxonomy, *, folders: Sequence[Path] = ()) -> 
         read = [row for row in every if row.split in _SPLITS]
         others = Counter(row.split for row in every if row.split is not None and row.split not in _SPLITS)
         if not read:
-            raise none_of_split(located(source.path, folders), "train", others)
+            listed = ", ".join(map(repr, sorted(others)))
+            message = f"{located(source.path, folders)}: no labelled row of split 'train'; there are rows of {listed}"
+            raise SourceError(message)
         other_splits += others
         files += found
         number = math.ceil(recipe.share * min(len(read), source.sample or len(read)))
