@@ -618,6 +618,11 @@ def test_of_two_usual_columns_of_replies_the_other_is_named(judged: str, rival: 
         ({"id": "a", "choices": [{"message": {"content": "No."}}]}, {}, "'choices' is a list, and a column"),
         ({"custom_id": "a", "response": {"body": {"choices": []}}}, {}, "'response' is an object, and a column"),
         ({"id": 1, "filtered_resps": [["No."]]}, {"response": "filtered_resps"}, "'filtered_resps' is a list"),
+        (
+            {"messages": CHAT[:1], "response": {"choices": [{"message": {"content": "No."}}]}},
+            {"messages": "messages", "response": "response"},
+            "'response' is an object, and a column",
+        ),
     ],
 )
 def test_a_reply_within_an_object_is_said_to_be_out_of_reach(row: Fields, given: dict[str, str], said: str) -> None:
@@ -626,6 +631,16 @@ def test_a_reply_within_an_object_is_said_to_be_out_of_reach(row: Fields, given:
         detect(row, given)
     assert said in str(error.value)
     assert ",," not in str(error.value)
+
+
+@pytest.mark.parametrize("column", ["response", "choices"])
+def test_a_reply_within_an_object_beside_an_open_chat_is_said(column: str) -> None:
+    """The chat alone fits a layout, and only that it has no reply would be said."""
+    fields: Fields = {"messages": CHAT[:1], column: [{"message": {"content": "No."}}]}
+    with pytest.raises(RowError, match=rf"no assistant turn among 1 messages; .*\. '{column}' is a list, and a column"):
+        read(fields)
+    with pytest.raises(RowError, match=r"a row needs a reply to judge$"):
+        read({**fields, column: []})
 
 
 def test_a_request_within_an_object_is_said_to_be_left_out() -> None:

@@ -15,6 +15,7 @@ from demur.data.chats import is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
 from demur.data.columns import REFERENCE, SHAPES, judged_column, reply_column, rivals
 from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
+from demur.data.nested import nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
@@ -163,7 +164,7 @@ class Layout:
             if isinstance(heard, RowError)
             else Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
             for side, messages in spoken
-            for turn, heard, reasoning in _judged(messages, row.where, turns)
+            for turn, heard, reasoning in _judged(messages, row.where, turns, nested_reply(row.fields))
         )
 
 
@@ -216,7 +217,7 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
     """
     # A bare reply may begin with "Human:", and then nobody answers.
     read = read_transcript if is_answered_hh(text) else read_marked
-    ((turn, heard, reasoning),) = _judged(read(text, where), where, "last")
+    ((turn, heard, reasoning),) = _judged(read(text, where), where, "last", "")
     if isinstance(heard, RowError):
         raise heard
     return Conversation(heard, turn=turn, reasoning=reasoning)
@@ -331,12 +332,6 @@ def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
         raise LayoutError(message)
 
 
-# What APIs, engines and tools that evaluate put what came out into.
-_WRAPPERS = frozenset(
-    {"answers", "body", "choices", "completions", "output", "outputs", "response", "resps", "result", "results"}
-)
-
-
 def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> str:
     met = _listed([f"{column} ({type(value).__name__})" for column, value in fields.items()])
     chosen = f", with {', '.join(f'{part}={column}' for part, column in given.items())}," if given else ""
@@ -345,20 +340,7 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
     return (
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
         "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
-        f"(fields={{'prompt': COLUMN, 'response': COLUMN}}){_within(fields, given)}"
-    )
-
-
-def _within(fields: Mapping[str, object], given: Mapping[str, str]) -> str:
-    """Say what to do where the reply seems to stand within an object or a list: no column that is named reaches it."""
-    names = {*given.values(), *_WRAPPERS}
-    nested = [name for name, value in fields.items() if name in names and isinstance(value, dict | list) and value]
-    if not nested:
-        return ""
-    what = "an object" if isinstance(fields[nested[0]], dict) else "a list"
-    return (
-        f". {nested[0]!r} is {what}, and a column is taken as a whole: where the reply stands within it, write its "
-        "text into a column of its own, as from choices[0].message.content"
+        f"(fields={{'prompt': COLUMN, 'response': COLUMN}}){nested_reply(fields, given.values())}"
     )
 
 
@@ -369,15 +351,15 @@ def _listed(columns: Collection[str]) -> str:
 
 
 def _judged(
-    messages: Sequence[Message], where: str, turns: Turns
+    messages: Sequence[Message], where: str, turns: Turns, elsewhere: str
 ) -> Iterator[tuple[int, tuple[Turn, ...] | RowError, str | None]]:
     """Yield the index among the assistant's turns, the turns up to there and the thinking, for each judged reply.
 
-    What stands in place of the turns where there is no such reply says why.
+    What stands in place of the turns where there is no such reply says why, and where there may be one elsewhere.
     """
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
     if not replies:
-        message = f"no assistant turn among {len(messages)} messages; a row needs a reply to judge"
+        message = f"no assistant turn among {len(messages)} messages; a row needs a reply to judge{elsewhere}"
         yield 0, RowError(message, where=where, reason="no_assistant_turn"), None
         return
     heard = [_heard(message) for message in messages[: replies[-1] + 1]]

@@ -1,0 +1,39 @@
+"""Say what to do where the reply stands within an object or a list: no column that is named reaches it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demur.data.chats import is_conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["nested_reply"]
+
+# What APIs, engines and tools that evaluate put what came out into.
+_WRAPPERS = frozenset(
+    {"answers", "body", "choices", "completions", "output", "outputs", "response", "resps", "result", "results"}
+)
+
+
+def nested_reply(fields: Mapping[str, object], given: Collection[str] = ()) -> str:
+    """Return a sentence on the column that seems to hold the reply within, for the end of an error; "" where none does.
+
+    Args:
+        fields: The row.
+        given: Columns that were named, one of which may be meant.
+    """
+    names = {*given, *_WRAPPERS}
+    nested = [
+        name
+        for name, value in fields.items()
+        if name in names and isinstance(value, dict | list) and value and not is_conversation(value)
+    ]
+    if not nested:
+        return ""
+    what = "an object" if isinstance(fields[nested[0]], dict) else "a list"
+    return (
+        f". {nested[0]!r} is {what}, and a column is taken as a whole: where the reply stands within it, write its "
+        "text into a column of its own, as from choices[0].message.content"
+    )
