@@ -633,6 +633,12 @@ def test_a_reply_within_an_object_is_said_to_be_out_of_reach(row: Fields, given:
     assert ",," not in str(error.value)
 
 
+def test_messages_of_nobody_are_said_with_their_keys() -> None:
+    """The column has the right name, so that its type alone explains nothing."""
+    with pytest.raises(LayoutError, match=r"What 'messages' lists has speaker, text, and neither role nor from: give"):
+        detect({"messages": [{"speaker": "user", "text": "Hi?"}]})
+
+
 @pytest.mark.parametrize("column", ["response", "choices"])
 def test_a_reply_within_an_object_beside_an_open_chat_is_said(column: str) -> None:
     """The chat alone fits a layout, and only that it has no reply would be said."""

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from demur.data.chats import Spoken, Values
 
-__all__ = ["REFERENCE", "SHAPES", "Column", "Shape", "judged_column", "reply_column", "rivals"]
+__all__ = ["CHATS", "REFERENCE", "SHAPES", "Column", "Shape", "judged_column", "reply_column", "rivals"]
 
-_CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
+CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "user", "input")
 # Where there is a prompt, these hold something else: the name of who asked, or what an instruction speaks of.
@@ -179,7 +179,7 @@ _BARE_RESPONSES = (*_RESPONSES, REFERENCE, "text")
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
-    Shape("preference", {**_SIDES, "prompt": Column(_CHATS, chats.is_open_chat)}, chats.read_preference, _SYSTEM),
+    Shape("preference", {**_SIDES, "prompt": Column(CHATS, chats.is_open_chat)}, chats.read_preference, _SYSTEM),
     Shape(
         "preference",
         _SIDES,
@@ -188,14 +188,14 @@ SHAPES = (
     ),
     Shape(
         "prompt_response",
-        {"prompt": Column(_CHATS, chats.is_open_chat), "response": _RESPONSE},
+        {"prompt": Column(CHATS, chats.is_open_chat), "response": _RESPONSE},
         chats.read_pair,
         {**_SYSTEM, **_SIDE},
     ),
-    Shape("openai", {"messages": Column(_CHATS, chats.is_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
+    Shape("openai", {"messages": Column(CHATS, chats.is_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
     Shape(
         "sharegpt",
-        {"messages": Column(("conversations", *_CHATS), chats.is_sharegpt)},
+        {"messages": Column(("conversations", *CHATS), chats.is_sharegpt)},
         chats.read_chat,
         {**_SYSTEM, **_SIDE},
     ),
@@ -226,7 +226,7 @@ SHAPES = (
     Shape(
         "prompt_response",
         {
-            "prompt": Column((*_CHATS, "text", "transcript", "content"), chats.is_conversation),
+            "prompt": Column((*CHATS, "text", "transcript", "content"), chats.is_conversation),
             "response": Column((), chats.is_textual),
         },
         chats.read_other_reply,
@@ -248,7 +248,7 @@ SHAPES = (
     Shape("reply", {"response": Column(_BARE_RESPONSES, chats.is_textual)}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, chats.is_textual)}, chats.read_text, _SIDE),
     # A first row that holds nothing is its own error, and does not hide the layout of those that follow.
-    Shape("openai", {"messages": Column(_CHATS, chats.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
+    Shape("openai", {"messages": Column(CHATS, chats.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
 )
 
 
