@@ -99,7 +99,10 @@ def is_damaged_messages(value: object) -> bool:
 
     Where the JSON ends and words follow, it is a reply that speaks of messages.
     """
-    if not isinstance(value, str) or _JSON_MESSAGES.match(value) is None:
+    # Asked of every reply: what begins as none is told from its first letter.
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return False
+    if _JSON_MESSAGES.match(value) is None:
         return False
     with contextlib.suppress(ValueError, RecursionError):
         json.JSONDecoder().raw_decode(value.lstrip())
