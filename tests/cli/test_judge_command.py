@@ -199,6 +199,30 @@ def test_a_run_that_is_interrupted_keeps_what_it_paid_for(llm_server: LlmServer,
     assert "300 answers paid for" in printed
 
 
+def test_who_interrupts_again_waits_no_longer_and_has_it_on_the_books(
+    llm_server: LlmServer, demur: Demur, tmp_path: Path
+) -> None:
+    """None of the eight requests under way has come: each is charged with what was set aside for it, on disk."""
+    write_rows(tmp_path / "rows.jsonl", 40, is_mixed=False)
+    words, door = judge_words(llm_server, tmp_path), Door(llm_server, 0)
+    with start(tmp_path, *words) as process:
+        wait_for(lambda: len(door.waiting) == CONCURRENCY, seconds=60)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert any("stopping; requests under way" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=25)
+    door.take_away()
+    assert process.returncode == 130, errors
+    assert "destroyed" not in errors
+    spent = json.loads((tmp_path / "out" / "spending.json").read_text())
+    assert (spent["answers"], spent["uncounted"]) == (CONCURRENCY, CONCURRENCY)
+    assert n_stored(tmp_path, "charges") == CONCURRENCY
+    code, printed, errors = demur(*words, "--resume")
+    assert code == 0, errors
+    assert f"{40 + CONCURRENCY} answers paid for" in printed
+
+
 def test_a_budget_ends_a_run_and_a_larger_one_goes_on_with_it(
     demur: Demur, llm_server: LlmServer, tmp_path: Path
 ) -> None:

@@ -37,9 +37,9 @@ class Direct:
     """Ask requests one by one, several at a time.
 
     Each answer is written down when it comes, not when its turn comes. Whoever stops early, by Ctrl-C too, waits for
-    what has been sent already, half a minute at most, so that it is kept; nothing else is sent, and nothing again.
-    What has not come by then, or not within the time of an attempt, may be billed all the same: it is charged with what
-    was set aside for it.
+    what has been sent already, half a minute at most and until a second Ctrl-C, so that it is kept; nothing else is
+    sent, and nothing again. What has not come by then, or not within the time of an attempt, may be billed all the
+    same: it is charged with what was set aside for it.
     """
 
     def __init__(self, endpoint: Endpoint, ledger: Ledger, tell: Callable[[str], None]) -> None:
@@ -156,7 +156,11 @@ class _Session:
     ) -> None:
         self._wire.is_closing = True
         try:
-            asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
+            try:
+                asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
+            finally:
+                # Whoever interrupts again waits no longer, and what is in the air may be billed all the same.
+                asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result()
         finally:
             self.dialect = self._sender.dialect
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -214,12 +218,15 @@ class _Session:
             task.cancel()
 
     async def _finish(self) -> None:
-        """Let what is sent come back, for a while, and leave the rest."""
+        """Let what is sent come back, for a while."""
         self._stop()
         if self._tasks:
             grace = f"{_GRACE_SECONDS:.0f} s at most, so that they are kept"
             self._tell(f"stopping; requests under way: {len(self._tasks)}, waited for {grace}")
             await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
+
+    async def _leave(self) -> None:
+        """Charge what is in the air, and give up all that is left."""
         for task in self._tasks.keys() & self._wire.in_air:
             key, prompt = self._tasks[task]
             self._ledger.settle([(key, prompt, _CUT_OFF)], self.is_usable)
