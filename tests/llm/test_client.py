@@ -170,10 +170,12 @@ def test_a_request_without_answer_says_why_and_costs_nothing(
 
 
 def test_what_a_router_says_within_a_success_is_heeded(llm_server: LlmServer, opened: Open) -> None:
-    """The provider behind it is busy twice; a third time it breaks off."""
+    """The provider behind it is busy twice, said to have counted nothing once; a third time it breaks off."""
+    counts = {"prompt_tokens": 0, "completion_tokens": 0}
     busy = Response(200, {"error": {"code": 429, "message": "busy"}}, {"Retry-After-Ms": "20"})
+    full = Response(200, {"error": {"code": "busy"}, "choices": [], "usage": counts}, {"Retry-After-Ms": "20"})
     broken = {"message": {"role": "assistant", "content": ""}, "finish_reason": "error", "error": {"code": 502}}
-    replies = [busy, busy, Response(200, {"choices": [broken]}, {"Retry-After-Ms": "20"})]
+    replies = [busy, full, Response(200, {"choices": [broken]}, {"Retry-After-Ms": "20"})]
     llm_server.rejects = lambda _: replies.pop() if replies else None
     client = opened(concurrency=1, retries=3)
     assert isinstance(next(client.ask([request(0)], usable)), Answer)

@@ -10,6 +10,9 @@ from demur.llm.completions import error_status, read_completion
 from demur.llm.exchange import Answer, Failure, Usage
 
 MESSAGE = {"role": "assistant", "content": "Yes."}
+REFUSAL = {"role": "assistant", "content": None, "refusal": "No."}
+EMPTY = {"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+ZEROS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 def body(**fields: object) -> str:
@@ -58,18 +61,32 @@ def test_thinking_that_is_counted_beside_the_answer_is_charged(total: int | None
     [
         ({"error": {"code": 429, "message": "slow down"}}, 429),
         ({"error": {"code": 402, "message": "no credits"}, "choices": []}, 402),
-        ({"error": {"code": "server_error", "message": "oh"}}, None),
+        ({"error": {"code": "server_error", "message": "oh"}}, 502),
+        ({"error": {"code": "overloaded"}, "choices": [], "usage": ZEROS}, 502),
+        ({"error": {"code": 503}, "choices": [EMPTY], "usage": ZEROS}, 503),
+        ({"error": "busy", "choices": [EMPTY]}, 502),
+        ({"error": None, "choices": [EMPTY]}, None),
         ({"choices": [{"message": MESSAGE, "finish_reason": "error", "error": {"code": 503}}]}, 503),
         ({"choices": [{"message": MESSAGE, "finish_reason": "error", "error": {"message": "?"}}]}, 502),
         ({"choices": [{"message": MESSAGE, "finish_reason": "stop", "error": None}], "error": {"code": 500}}, None),
         ({"choices": [{"message": {"content": '{"error": {"code": 500}}'}, "finish_reason": "stop"}]}, None),
-        ({"error": {"code": 200}}, None),
-        ({"error": [1]}, None),
+        ({"choices": [{"message": REFUSAL, "finish_reason": "stop"}], "error": {"code": 500}}, None),
+        ({"error": {"code": 200}}, 502),
+        ({"error": [1]}, 502),
+        ({"error": {}}, None),
     ],
 )
 def test_an_error_in_a_success_has_its_status(sent: dict[str, object], status: int | None) -> None:
     """An answer is one, whatever stands in it."""
     assert error_status(json.dumps(sent)) == status
+
+
+@pytest.mark.parametrize("choices", [[], [EMPTY], None])
+@pytest.mark.parametrize("usage", [ZEROS, {"prompt_tokens": 10, "completion_tokens": 0}, None])
+def test_an_error_in_place_of_an_answer_is_none_whatever_is_counted(choices: object, usage: object) -> None:
+    """As by the Batch API, which gives no status for it; what the server said of it is kept."""
+    found = read_completion(body(choices=choices, usage=usage, error={"message": "overloaded"}))
+    assert found == Failure("provider_unavailable", 'the server sent an error: {"message": "overloaded"}')
 
 
 def test_odd_details_are_none() -> None:

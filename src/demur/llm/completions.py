@@ -58,7 +58,7 @@ class _Error(_Lenient):
 class _Choice(_Lenient):
     message: _Message
     finish_reason: _Maybe[str] = None
-    error: _Maybe[_Error] = None
+    error: Any = None
 
 
 class _PromptDetails(_Lenient):
@@ -81,19 +81,28 @@ class _Usage(_Lenient):
 class _Completion(_Lenient):
     choices: _Maybe[list[_Choice]] = None
     usage: _Maybe[_Usage] = None
-    error: _Maybe[_Error] = None
+    error: Any = None
+
+    @property
+    def is_error(self) -> bool:
+        """Tell whether an error stands in place of an answer; one beside what was said is none."""
+        messages = () if self.choices is None else (choice.message for choice in self.choices)
+        return bool(self.error) and not any(message.text or message.refusal for message in messages)
 
 
 def read_completion(text: str) -> Reply:
     """Read the body of a response that was a success by its status; one that is no completion is a `Failure`.
 
     A count of tokens that cannot be read is none, and what came with a count is an answer, if an empty one: it is paid
-    for.
+    for. An error in place of an answer is none, whatever is counted beside it.
 
     >>> read_completion('{"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}').text
     'Yes.'
     """
     found = _found(text)
+    if found.is_error:
+        said = json.dumps(found.error, ensure_ascii=False)[:_SHOWN_CHARACTERS]
+        return Failure("provider_unavailable", f"the server sent an error: {said}")
     usage = _usage(found.usage)
     if found.choices:
         choice = found.choices[0]
@@ -108,7 +117,7 @@ def error_status(text: str) -> int | None:
     """Return the status that a response should have had which is a success by its status alone; None if it is one.
 
     Routers such as OpenRouter have sent the status when the provider behind them fails: the error stands in the body,
-    in place of an answer or beside a broken one.
+    in place of an answer or beside a broken one. One whose code is no status may pass, like that of a gateway.
 
     >>> error_status('{"error": {"code": 429, "message": "slow down"}}')
     429
@@ -116,12 +125,18 @@ def error_status(text: str) -> int | None:
     if '"error"' not in text:
         return None
     found = _found(text)
-    if not found.choices:
-        return None if found.error is None else found.error.code
-    broken = found.choices[0]
-    if broken.finish_reason != "error":
-        return None
-    code = None if broken.error is None else broken.error.code
+    if found.is_error:
+        return _status_of(found.error)
+    if found.choices and found.choices[0].finish_reason == "error":
+        return _status_of(found.choices[0].error)
+    return None
+
+
+def _status_of(error: object) -> int:
+    try:
+        code = _Error.model_validate(error).code
+    except ValidationError:
+        code = None
     return _BAD_GATEWAY if code is None else code
 
 
