@@ -71,6 +71,7 @@ def test_thinking_that_is_counted_beside_the_answer_is_charged(total: int | None
         ({"choices": [{"message": MESSAGE, "finish_reason": "stop", "error": None}], "error": {"code": 500}}, None),
         ({"choices": [{"message": {"content": '{"error": {"code": 500}}'}, "finish_reason": "stop"}]}, None),
         ({"choices": [{"message": REFUSAL, "finish_reason": "stop"}], "error": {"code": 500}}, None),
+        ({"choices": [{"message": None, "finish_reason": "SAFETY"}], "error": {"code": "filter"}}, None),
         ({"error": {"code": 200}}, 502),
         ({"error": [1]}, 502),
         ({"error": {}}, None),
@@ -110,6 +111,22 @@ def test_what_is_counted_is_an_answer_though_nothing_in_it_can_be_read(choices: 
     """It is paid for."""
     usage = {"prompt_tokens": 10, "completion_tokens": 3}
     assert read_completion(body(choices=choices, usage=usage)) == Answer("", usage=Usage(10, 0, 0, 3))
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "SAFETY", "MAX_TOKENS"])
+@pytest.mark.parametrize("fields", [{}, {"message": None}, {"message": "Yes."}])
+def test_an_end_that_says_why_there_is_no_message_is_an_answer(reason: str, fields: dict[str, object]) -> None:
+    """A filter leaves the message out, as does a limit that thinking has used up; what just stops is none."""
+    assert read_completion(body(choices=[{"finish_reason": reason, **fields}])) == Answer("", reason)
+    assert isinstance(read_completion(body(choices=[{"finish_reason": "stop", **fields}])), Failure)
+
+
+@pytest.mark.parametrize("odd", [{"index": 1}, {"message": None}, {"message": "Yes."}, None, "Yes."])
+def test_a_choice_that_cannot_be_read_costs_itself_alone(odd: object) -> None:
+    """Whichever comes first."""
+    good = {"message": MESSAGE, "finish_reason": "stop"}
+    for choices in ([good, odd], [odd, good]):
+        assert read_completion(body(choices=choices)) == Answer("Yes.", "stop")
 
 
 def test_a_refusal_is_no_text() -> None:

@@ -35,9 +35,9 @@ def read_verdict(reply: Reply, taxonomy: Taxonomy) -> Verdict:
     """
     if isinstance(reply, Failure):
         return Verdict.unscored(reply.reason)
-    if reply.refusal or reply.finish_reason == "content_filter":
+    if reply.is_refused:
         return Verdict.unscored("judge_refused")
-    if reply.finish_reason == "length":
+    if reply.is_cut:
         return Verdict.unscored("judge_answer_cut")
     return _said(reply, taxonomy)
 

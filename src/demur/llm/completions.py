@@ -56,9 +56,15 @@ class _Error(_Lenient):
 
 
 class _Choice(_Lenient):
-    message: _Message
+    message: _Maybe[_Message] = None
     finish_reason: _Maybe[str] = None
     error: Any = None
+
+    def answer(self, usage: Usage | None) -> Answer | None:
+        """Return what is said; None where there is no message, and no end that says why."""
+        said = _Message() if self.message is None else self.message
+        answer = Answer(said.text, self.finish_reason, said.refusal, usage)
+        return answer if self.message is not None or answer.is_refused or answer.is_cut else None
 
 
 class _PromptDetails(_Lenient):
@@ -79,15 +85,25 @@ class _Usage(_Lenient):
 
 
 class _Completion(_Lenient):
-    choices: _Maybe[list[_Choice]] = None
+    choices: _Maybe[list[_Maybe[_Choice]]] = None
     usage: _Maybe[_Usage] = None
     error: Any = None
 
     @property
+    def readable(self) -> list[_Choice]:
+        """Return the choices; one that cannot be read costs itself alone."""
+        return [] if self.choices is None else [choice for choice in self.choices if choice is not None]
+
+    @property
+    def answers(self) -> list[Answer]:
+        """Return what is said in the choices, with what all of them cost together."""
+        usage = _usage(self.usage)
+        return [answer for choice in self.readable if (answer := choice.answer(usage)) is not None]
+
+    @property
     def is_error(self) -> bool:
-        """Tell whether an error stands in place of an answer; one beside what was said is none."""
-        messages = () if self.choices is None else (choice.message for choice in self.choices)
-        return bool(self.error) and not any(message.text or message.refusal for message in messages)
+        """Tell whether an error stands in place of an answer; one beside a text or a refusal is none."""
+        return bool(self.error) and not any(answer.text or answer.is_refused for answer in self.answers)
 
 
 def read_completion(text: str) -> Reply:
@@ -103,11 +119,9 @@ def read_completion(text: str) -> Reply:
     if found.is_error:
         said = json.dumps(found.error, ensure_ascii=False)[:_SHOWN_CHARACTERS]
         return Failure("provider_unavailable", f"the server sent an error: {said}")
-    usage = _usage(found.usage)
-    if found.choices:
-        choice = found.choices[0]
-        return Answer(choice.message.text, choice.finish_reason, choice.message.refusal, usage)
-    if usage is not None:
+    if found.answers:
+        return found.answers[0]
+    if (usage := _usage(found.usage)) is not None:
         return Answer("", usage=usage)
     start = json.dumps(text[:_SHOWN_CHARACTERS], ensure_ascii=False)
     return Failure("provider_unavailable", f"the server sent what is no chat completion: {start}")
@@ -127,8 +141,8 @@ def error_status(text: str) -> int | None:
     found = _found(text)
     if found.is_error:
         return _status_of(found.error)
-    if found.choices and found.choices[0].finish_reason == "error":
-        return _status_of(found.choices[0].error)
+    if found.readable and found.readable[0].finish_reason == "error":
+        return _status_of(found.readable[0].error)
     return None
 
 

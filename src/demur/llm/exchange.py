@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "ChatRequest", "Failure", "Message", "Reply", "Usage"]
 
+# In the words of the API that all speak, and in those of Gemini, which gateways to it pass on.
+_REFUSED = frozenset(("content_filter", "safety", "prohibited_content", "blocklist", "recitation", "spii"))
+_CUT = frozenset(("length", "max_tokens"))
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -85,7 +89,8 @@ class Answer:
 
     Attributes:
         text: The answer as it came, thinking included; empty where there is none.
-        finish_reason: Why the model stopped: `stop`, `length`, `content_filter` …; None where the server does not say.
+        finish_reason: Why the model stopped: `stop`, `length`, `content_filter` …, in the words of the server; None
+            where it does not say.
         refusal: What the model said in place of an answer; None where it did not refuse.
         usage: What it cost in tokens; None where the server does not say.
         seconds: How long it took to come, pauses between attempts included; None where nobody waited for it alone, as
@@ -97,6 +102,19 @@ class Answer:
     refusal: str | None = None
     usage: Usage | None = None
     seconds: float | None = field(default=None, compare=False)
+
+    @property
+    def is_refused(self) -> bool:
+        """Tell whether the model, or a filter before or behind it, refused to answer."""
+        return bool(self.refusal) or self._ended(_REFUSED)
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether the answer ends where it was allowed to be no longer."""
+        return self._ended(_CUT)
+
+    def _ended(self, reasons: frozenset[str]) -> bool:
+        return self.finish_reason is not None and self.finish_reason.lower() in reasons
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ def read_row(reply: Reply) -> Conversation | Problem:
     """
     if isinstance(reply, Failure):
         return Problem(reply.reason, reply.message, is_given_up=True)
-    if reply.refusal or reply.finish_reason == "content_filter":
+    if reply.is_refused:
         return Problem("writer_refused", "" if reply.refusal is None else reply.refusal)
-    if reply.finish_reason == "length":
+    if reply.is_cut:
         return Problem("row_cut")
     said, _ = set_reasoning_apart(reply.text)
     if not said.strip():
