@@ -401,16 +401,20 @@ def test_a_limit_of_cost_needs_one_of_an_answer(llm_server: LlmServer, opened: O
     assert (found.cost, found.ceiling, found.ceiling_cost) == (80.0, None, None)
 
 
-def test_an_answer_without_a_count_weighs_what_was_set_aside(llm_server: LlmServer, opened: Open) -> None:
+@pytest.mark.parametrize("counts", [{}, {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}])
+def test_an_answer_without_a_count_weighs_what_was_set_aside(
+    llm_server: LlmServer, opened: Open, counts: dict[str, object]
+) -> None:
     """At 50 USD each, six of them are all that 300 USD allow, over all resumes; they are told apart from the sum."""
-    llm_server.has_usage = False
+    answer = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], **counts}
+    llm_server.rejects = lambda _: Response(200, answer)
     for _ in range(2):
         client = opened(concurrency=2, budget=Budget(max_cost=300.0), run="a")
         with pytest.raises(BudgetError, match="budget of 300 USD"):
             list(client.ask((request(i) for i in range(100)), usable))
         assert (client.spending.answers, client.spending.uncounted) == (6, 6)
         assert (client.spending.cost, client.spending.uncounted_cost) == (0, 300)
-        assert llm_server.n_paid == 6
+        assert len(llm_server.bodies) == 6
 
 
 def test_what_was_paid_before_a_price_was_known_counts_against_a_limit(llm_server: LlmServer, opened: Open) -> None:

@@ -37,12 +37,14 @@ def test_everything_that_counts_is_read() -> None:
         {"usage": {"prompt_tokens": 9, "completion_tokens": None}},
         {"usage": {"prompt_tokens": 9}},
         {"usage": {"prompt_tokens": -9, "completion_tokens": 3}},
+        {"usage": ZEROS},
+        {"usage": {"prompt_tokens": 0, "completion_tokens": 3}},
         {"usage": {"prompt_tokens": 10**30, "completion_tokens": 3}},
         {"usage": "9 tokens"},
     ],
 )
 def test_a_count_that_is_missing_is_missing_and_not_zero(usage: dict[str, object]) -> None:
-    """Some servers count nothing, or half of it; the answer is there all the same."""
+    """Some servers count nothing, or half of it, or say that nothing was read; the answer is there all the same."""
     assert read_completion(body(**usage)) == Answer("Yes.", "stop", None, None)
 
 

@@ -29,6 +29,8 @@ def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:  # noqa: AN
 _Maybe = Annotated[T | None, WrapValidator(_or_none)]
 # What is larger is no count, and SQLite keeps none from 2^63 on.
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
+# Nobody answers what was not read: gateways that count nothing say so by zeros, and no limit of cost would hold.
+_CountRead = Annotated[int, Field(gt=0, lt=2**53)]
 
 
 class _Lenient(BaseModel):
@@ -77,7 +79,7 @@ class _CompletionDetails(_Lenient):
 
 
 class _Usage(_Lenient):
-    prompt_tokens: _Count
+    prompt_tokens: _CountRead
     completion_tokens: _Count
     total_tokens: _Maybe[_Count] = None
     prompt_tokens_details: _Maybe[_PromptDetails] = None
