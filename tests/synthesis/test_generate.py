@@ -355,6 +355,37 @@ def test_rows_of_given_files_are_not_written_again(
     assert "something changed: 'avoided'" in errors
 
 
+def test_a_run_into_a_folder_to_be_avoided_goes_on(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """Its own rows are not among those to be avoided, nor are they where it begins anew; what else is there is."""
+    opened_bank(llm_server, "small", taxonomy, is_wayward=False)
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    (tmp_path / "other.jsonl").write_text(json.dumps({"messages": messages}), encoding="utf-8")
+    words = (*words_of("small", llm_server, tmp_path), "--avoid", tmp_path)
+    assert demur(*words, "--max-answers", 11)[0] == 1
+    assert lines(tmp_path / "rows.jsonl")
+    for further in ("--resume", "--overwrite"):
+        code, printed, errors = demur(*words, further)
+        assert code == 0, errors
+        assert "avoiding 1 rows of" in errors
+        assert "8 planned = 8 kept" in printed
+        assert "attempts that failed" not in printed
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.rejects.jsonl", "rows.journal.jsonl"])
+def test_a_run_cannot_avoid_what_it_writes(
+    demur: Demur, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """By whatever path it is named; nothing is sent or written."""
+    monkeypatch.chdir(tmp_path)
+    words = ("synth", "generate", "small", "--model", "m", "--out", "rows.jsonl", "--avoid", tmp_path / name)
+    code, _, errors = demur(*words)
+    assert code == 2
+    assert f"{name}' is written by this run" in " ".join(errors.split())
+    assert not list(tmp_path.glob("rows*"))
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -137,7 +137,7 @@ def generate(
     opened = Generation.of(
         wanted, kinds, recipe_file=recipe_path(recipe), writer=writer, checker=checker,
         parameters=parse_parameters(parameter), judge_parameters=parse_parameters(judge_parameter),
-        avoided=read_avoided(avoid, console),
+        avoided=read_avoided(avoid, out, console),
     )  # fmt: skip
     if dry_run or out is None:
         print("\n".join((*plan_lines(opened.plan, wanted), *size_lines(opened))))

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from demur.cli.auditing import say
@@ -63,13 +64,24 @@ class Role:
             raise
 
 
-def read_avoided(paths: list[Path] | None, console: Console) -> Seen | None:
-    """Read the rows that must not be written again, and say how many they are."""
+def read_avoided(paths: list[Path] | None, out: Path | None, console: Console) -> Seen | None:
+    """Read the rows that must not be written again, and say how many they are.
+
+    What the run itself has written is not among them where it stands in a folder: it could not be gone on with.
+
+    Raises:
+        BadParameter: A file is given that the run itself writes.
+    """
     from demur.synthesis.duplicates import read_seen
+    from demur.synthesis.journal import Places
 
     if not paths:
         return None
-    seen, n_rows, broken = read_seen(paths)
+    own = set() if out is None else {path.resolve() for path in Places(out).written}
+    if given := next((path for path in paths if path.resolve() in own), None):
+        message = f"{str(given)!r} is written by this run, which cannot avoid its own rows; name other files"
+        raise typer.BadParameter(message, param_hint="--avoid")
+    seen, n_rows, broken = read_seen(paths, apart_from=own)
     unread = f"; {len(broken):,} could not be read, the first: {broken[0]}" if broken else ""
     say(console, f"avoiding {n_rows:,} rows of {', '.join(map(str, paths))}{unread}")
     return seen

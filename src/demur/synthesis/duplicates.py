@@ -13,7 +13,7 @@ from demur.errors import RowError, SourceError
 from demur.synthesis.near_duplicates import NearDuplicates, jaccard, normalised, shingles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -106,8 +106,12 @@ class Seen:
         return next(filter(None, map(self.find, parts)), None)
 
 
-def read_seen(paths: list[Path]) -> tuple[Seen, int, list[RowError]]:
+def read_seen(paths: list[Path], *, apart_from: Iterable[Path] = ()) -> tuple[Seen, int, list[RowError]]:
     """Read JSONL files, or folders of them, whose rows must not be written again.
+
+    Args:
+        paths: The files and folders.
+        apart_from: Files that are not read, wherever they are met.
 
     Returns:
         The rows; how many they are; and those that could not be read.
@@ -118,7 +122,10 @@ def read_seen(paths: list[Path]) -> tuple[Seen, int, list[RowError]]:
     seen, n_rows = Seen(), 0
     broken: list[RowError] = []
     # A folder and a file in it may both be given.
-    for path in {file.resolve(): file for given in paths for file in labelled_files(given)}.values():
+    files = {file.resolve(): file for given in paths for file in labelled_files(given)}
+    for place in apart_from:
+        files.pop(place.resolve(), None)
+    for path in files.values():
         require_files([path], "JSONL files, or folders of them, whose rows have `messages`")
         n_before = n_rows
         for found in _conversations(path):

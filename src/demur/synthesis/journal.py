@@ -51,6 +51,11 @@ class Places:
         return self.rows.with_suffix(JOURNAL)
 
     @property
+    def written(self) -> tuple[Path, ...]:
+        """Return all that a run writes and leaves behind."""
+        return self.rows, self.rejects, self.report, self.journal
+
+    @property
     def lock(self) -> Path:
         """Return what stands for the run while it is under way: two at once would each miss the other's decisions."""
         return self.rows.with_suffix(".lock")
