@@ -167,6 +167,28 @@ def test_a_file_that_cannot_be_used_is_answered_clearly(tmp_path: Path, content:
         Store(path)
 
 
+def test_a_full_disk_is_no_reason_for_another_file(path: Path) -> None:
+    """What is paid for stays in this one, and is found there when there is room again; SQLite takes a limit for it."""
+    store = Store(path)
+    store.record("run", [charge("a")])
+    store._connection.execute("PRAGMA max_page_count = 1")
+    long = Charge("b", Answer("x" * 100_000), is_usable=True, model="m", prompt="p", cost=None)
+    with pytest.raises(OutputError, match=r"\(database or disk is full\); make room .* --resume"):
+        store.record("run", [long])
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    store.record("run", [long])
+    assert [store.find(key) is None for key in "ab"] == [False, False]
+
+
+def test_a_full_disk_is_known_by_what_fails_beside_the_file(path: Path) -> None:
+    """No index of the log can be made there, which SQLite calls an error of the disk."""
+    store = Store(path)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    with pytest.raises(OutputError, match=r"\(disk I/O error\); make room .* --resume"), store._explained():
+        raise error
+
+
 def test_a_file_that_is_busy_for_a_moment_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner lets go of it in the first pause; SQLite itself is told not to wait."""
     Store(path).close()

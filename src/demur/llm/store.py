@@ -52,6 +52,7 @@ PRAGMA user_version = {_VERSION};
 _FROM_1 = f"ALTER TABLE batches ADD COLUMN run TEXT; PRAGMA user_version = {_VERSION};"
 _BUSY_SECONDS = 60
 _PAUSE_SECONDS = 0.05
+_ROOM = "make room on its disk, then go on with --resume: by another --cache, what it holds would be paid for again"
 
 
 class Charge(NamedTuple):
@@ -149,7 +150,8 @@ class Store:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            message = f"{self.path}: cannot be used as a cache of answers ({error}); give another file with --cache"
+            remedy = _ROOM if _is_for_want_of_room(error) else "give another file with --cache"
+            message = f"{self.path}: cannot be used as a cache of answers ({error}); {remedy}"
             raise OutputError(message) from error
 
     @contextmanager
@@ -160,7 +162,9 @@ class Store:
             try:
                 yield self._connection
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # On a full disk, SQLite has done so itself, and another time is an error that would hide its own.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
 
@@ -274,6 +278,12 @@ class Store:
     def batch_prompts(self, token: str) -> dict[str, str]:
         """Return the requests in a batch: name of the prompt by key."""
         return dict(self._rows("SELECT key, prompt FROM batch_rows WHERE token = ?", token))
+
+
+def _is_for_want_of_room(error: OSError | sqlite3.Error) -> bool:
+    """Tell errors of a full disk: SQLite meets one in the file itself, or in the log and the index beside it."""
+    # The low byte is the kind of an error; what Python itself says of a connection has no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 def _drop_batch(connection: sqlite3.Connection, token: str) -> None:
