@@ -9,6 +9,7 @@ from hashlib import blake2b
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Self
 
+from demur.stats.shares import Z_95
 from demur.stats.sketches import Sketch
 
 if TYPE_CHECKING:
@@ -111,6 +112,15 @@ class Clusters:
         D = n / k. So they are where a single cluster among several has all rows of the whole. Where there is but one
         cluster in all, D is 1, and the share is that of its own rows.
 
+        Hits of one to three clusters show it hardly better: their variance would have the interval end far below that
+        of no hit at all. With u = z² / (k + z²), where the score interval of 0 of k ends, D is at least
+
+            n / k · (1 - p / u)²  for p < u,
+
+        the effect at which the interval of p, too, ends there: (u - p)² = z² u (1 - u) D / n. Likewise of 1 - p.
+        Simulated intervals of shares of .5 to 2 %, of 1,000 and 1,200 replies to 20 to 300 requests, held them in .96
+        to .98 of 1,500 cases, and without this in .81 to .96.
+
         From a sketch, the variance has a standard error of some four per cent.
         """
         if self.are_single(whole) or len(self.counts) == 1:
@@ -123,15 +133,15 @@ class Clusters:
         if k < _FEWEST:
             return dict.fromkeys(parts, float(total))
         correction = k / (k - 1) * (_quantile(max(equal, _FEWEST) - 1) / _quantile(total - 1)) ** 2
+        reach = Z_95**2 / (equal + Z_95**2)
         found = {}
         for part in parts:
             hits, n_hits = self._counts_of(part)
             p = n_hits / total
-            if n_hits in (0, total):
-                found[part] = total / equal
-            else:
+            found[part] = max(1.0, total / equal * max(0.0, 1 - min(p, 1 - p) / reach) ** 2)
+            if 0 < n_hits < total:
                 between = _squares(hit - p * size for hit, size in zip(hits, sizes, strict=True))
-                found[part] = max(1.0, correction * between / total**2 / (p * (1 - p) / (total - 1)))
+                found[part] = max(found[part], correction * between / total**2 / (p * (1 - p) / (total - 1)))
         return found
 
     def _counts_of(self, name: str) -> tuple[Sequence[int], int]:
