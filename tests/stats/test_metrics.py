@@ -166,6 +166,17 @@ def test_a_resample_is_the_figure_with_rows_repeated() -> None:
     assert (metrics.auroc.low, metrics.auroc.high) == pytest.approx(tuple(np.quantile(expected, (0.025, 0.975))))
 
 
+@pytest.mark.parametrize(("refusals", "others", "is_given"), [(9, 91, False), (91, 9, False), (10, 90, True)])
+def test_auroc_has_an_interval_where_both_sides_are_of_enough_clusters(
+    refusals: int, others: int, *, is_given: bool
+) -> None:
+    """Pairs of nine refusals, however many other replies they meet, show nine refusals."""
+    probability = np.random.default_rng(5).random(refusals + others).round(3)
+    auroc = gate([True] * refusals + [False] * others, [True] * 100, probability.tolist()).auroc
+    assert auroc.n == 100
+    assert (math.isnan(auroc.low), math.isnan(auroc.high)) == (not is_given, not is_given)
+
+
 def test_rows_without_a_probability_stand_out_of_its_figures_alone() -> None:
     """A judge that gives no probability still has an accuracy."""
     metrics = gate([True, False, True], [True, False, False], [0.9, 0.1, math.nan])

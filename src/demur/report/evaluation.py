@@ -59,7 +59,8 @@ def _summary(evaluation: Evaluation) -> str:
     return (
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
         f"Unscored rows are in no figure.{without_truth}{others} Intervals resample whole requests; there is none from "
-        f"fewer than {LEAST_CLUSTERS}, nor where most draws give the same figure.{_POLICIES[evaluation.policy]}"
+        f"fewer than {LEAST_CLUSTERS} (for AUROC: on either side), nor where most draws give the same figure."
+        f"{_POLICIES[evaluation.policy]}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -161,10 +161,14 @@ class Resamples:
         below = np.ones_like(above) if whole is None else np.asarray(whole, dtype=np.float64)
         return self.estimate(lambda weights: divide(weights @ above, weights @ below), below != 0)
 
+    def backed(self, estimate: Estimate, *rows: Flags) -> Estimate:
+        """Take the interval from a figure where any rows that it needs, (rows,) each, are of too few clusters."""
+        is_backed = all(self._n_clusters(each) >= LEAST_CLUSTERS for each in rows)
+        return estimate if is_backed else replace(estimate, low=math.nan, high=math.nan)
+
     def _estimate(self, value: float, interval: tuple[float, float], on: Flags) -> Estimate:
-        """Give a figure with its interval, or with none where the rows it rests on are of too few clusters."""
-        low, high = interval if self._n_clusters(on) >= LEAST_CLUSTERS else _NO_INTERVAL
-        return Estimate(value, low, high, int(self.times[on].sum()))
+        """Give a figure with its interval, where the rows that it rests on back one."""
+        return self.backed(Estimate(value, *interval, int(self.times[on].sum())), on)
 
     def _n_clusters(self, on: Flags) -> int:
         """Count the clusters of some rows, (rows,)."""
