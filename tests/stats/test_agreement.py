@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from demur.stats.agreement import COEFFICIENTS, Coefficient, agreement, pair_agreement, set_agreement
+from demur.stats.agreement import COEFFICIENTS, Coefficient, agreement, pair_agreement, set_agreement, uncommon
 from demur.stats.answers import MISSING, Answers, Codes
 from demur.stats.distances import distances, jaccard, masi
 
@@ -300,3 +300,26 @@ def test_too_few_clusters_give_no_interval() -> None:
     codes = np.array([[0, 0], [0, 1]]).repeat(50, axis=0)
     answers = Answers.of(range(2), codes, np.arange(100) % 9)
     assert all(math.isnan(one.estimate.low) for one in agreement(answers, number=20, seed=0))
+
+
+@pytest.mark.parametrize(("named", "is_given"), [(3, False), (9, False), (10, True)])
+def test_beyond_chance_there_is_an_interval_where_the_rarer_class_was_met_enough(named: int, *, is_given: bool) -> None:
+    """Of 379 replies, a kind that one of two or both name in so many: raw agreement rests on all, alpha on these."""
+    codes = np.zeros((379, 2), np.int64)
+    codes[:named] = np.array([[1, 1], [1, 0], [0, 1]])[np.arange(named) % 3]
+    found = measured(codes, 2, number=400)
+    assert not math.isnan(found["agreement"].estimate.low)
+    for name in ("cohen", "fleiss", "alpha", "ac1"):
+        assert found[name].estimate.n == 379
+        assert math.isnan(found[name].estimate.low) is not is_given
+    (pair,) = pair_agreement(Answers.of(range(2), codes), number=400, seed=0)
+    assert not math.isnan(pair.agreement.estimate.low)
+    assert math.isnan(pair.kappa.estimate.low) is not is_given
+
+
+def test_the_commonest_answer_is_that_of_the_items_that_count() -> None:
+    """Of 5 + 1 + 3 items, class 1 has 12 of 13 answers; of 1 + 3 others, class 2 has six of eight."""
+    codes = np.array([[1, _], [0, 1], [1, 1], [2, 2]])
+    assert uncommon(codes, np.array([5, 1, 3, 0])).tolist() == [False, True, False, False]
+    assert uncommon(codes, np.array([0, 1, 0, 3])).tolist() == [False, True, False, False]
+    assert uncommon(codes, np.zeros(4, np.int64)).tolist() == [False] * 4

@@ -151,3 +151,13 @@ def test_it_is_said_where_truth_and_error_cannot_be_told_apart(items: list[list[
     """Of two that differ, either may be wrong."""
     why = why_no_dawid_skene(answered(*items))
     assert why is None if expected is None else expected in str(why)
+
+
+def test_a_kappa_with_the_rest_has_an_interval_where_its_rarer_class_was_met_enough() -> None:
+    """Of a hundred replies, nine or ten that anybody calls 1, two of which the annotator misses."""
+    for named, is_given in ((9, False), (10, True)):
+        items = [[1, 1, 1] if place < named else [0, 0, 0] for place in range(100)]
+        items[0][0] = items[1][0] = 0
+        standing = against_rest(answered(*items), range(3), number=400, seed=0)[0]
+        assert not math.isnan(standing.agreement.estimate.low)
+        assert math.isnan(standing.kappa.estimate.low) is not is_given

@@ -83,7 +83,8 @@ def interval_note(found: Agreement) -> str:
     draws = f"Intervals are 95% and resample {of_what} ({with_noun(found.resamples, 'draw')}, seed {found.seed})."
     equal = (
         " There is none where all answers are equal, or nearly so: what was never met cannot be drawn. Nor is there "
-        f"one from fewer than {LEAST_CLUSTERS} {of_what}, for which it would be too narrow."
+        f"one from fewer than {LEAST_CLUSTERS} {of_what}, for which it would be too narrow, nor, where chance is "
+        "allowed for, from fewer with an answer that is not the commonest one."
     )
     if found.requests is None:
         return f"{draws}{equal} Not every text is known: replies to one request may depend on each other."

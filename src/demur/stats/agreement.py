@@ -20,6 +20,8 @@ from demur.stats.resampling import Estimate, divide, mean_defined
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from demur.stats.answers import Answers, Codes
     from demur.stats.resampling import Flags, Floats
 
@@ -33,6 +35,7 @@ __all__ = [
     "pair_agreement",
     "pairwise",
     "set_agreement",
+    "uncommon",
 ]
 
 COEFFICIENTS = ("agreement", "cohen", "fleiss", "alpha", "ac1")
@@ -52,7 +55,7 @@ class Coefficient:
         name: Which figure.
         estimate: The figure, its 95 % bootstrap interval over items, and the number of items that it rests on: those
             with two answers or more. There is no interval where no two answers differ: what was never met cannot be
-            drawn.
+            drawn; nor, beyond chance, where too few clusters have an `uncommon` answer.
         undefined: Why the figure is nan; None where it is not.
     """
 
@@ -131,14 +134,23 @@ def pair_agreement(answers: Answers, *, number: int, seed: int) -> tuple[Pair, .
     if not places:
         return ()
     both = np.stack([(answers.codes[:, list(place)] != MISSING).all(axis=1) for place in places], axis=1)
-    figures = answers.resamples(number, seed).estimates(
+    resamples = answers.resamples(number, seed)
+    figures = resamples.estimates(
         lambda weights: np.concatenate(pairwise(weights, answers.codes, len(answers.classes)), axis=1),
         np.concatenate([both, both], axis=1),
     )
     shares, kappas = figures[: len(places)], figures[len(places) :]
+    rare = (
+        uncommon(answers.codes[:, list(place)], answers.times * is_both)
+        for place, is_both in zip(places, both.T, strict=True)
+    )
     return tuple(
-        Pair(*place, explained("agreement", share, share, _NO_PAIR), explained("cohen", share, kappa, _NO_PAIR))
-        for place, share, kappa in zip(places, shares, kappas, strict=True)
+        Pair(
+            *place,
+            explained("agreement", share, share, _NO_PAIR),
+            explained("cohen", share, resamples.backed(kappa, one), _NO_PAIR),
+        )
+        for place, share, kappa, one in zip(places, shares, kappas, rare, strict=True)
     )
 
 
@@ -181,6 +193,21 @@ def nominal_alpha(weights: Floats, codes: Codes, n_classes: int) -> Floats:
         n_classes: How many classes there are.
     """
     return _alpha(weights, counted(codes, n_classes), 1 - np.eye(n_classes))
+
+
+def uncommon(codes: Codes, times: NDArray[np.int64]) -> Flags:
+    """Mark patterns with any answer that is not the commonest one, (patterns,): agreement beyond chance rests on these.
+
+    Where nearly all answers are of one class, the others decide every figure that allows for chance. In simulations of
+    one kind that one to three of 379 replies were said to be of, intervals of alpha held it in .59 of cases.
+
+    Args:
+        codes: The answers, (patterns, annotators).
+        times: How many items are answered so, 0 where they do not count, (patterns,).
+    """
+    is_met = (codes != MISSING) & (times > 0)[:, None]
+    met = np.bincount(codes[is_met], np.broadcast_to(times[:, None], codes.shape)[is_met], minlength=1)
+    return np.asarray((is_met & (codes != met.argmax())).any(axis=1))
 
 
 def _classes(answers: Answers) -> Callable[[Floats], tuple[Floats, ...]]:
@@ -226,13 +253,14 @@ def _item_distances(counts: Floats, distance: Floats) -> tuple[Flags, Floats]:
 def _measured(
     names: tuple[str, ...], figures: Callable[[Floats], Floats], answers: Answers, number: int, seed: int
 ) -> tuple[Coefficient, ...]:
-    """Give each figure with its interval, the first one being the share of equal answers."""
-    found = answers.resamples(number, seed).estimates(figures, answers.counts.sum(1) > 1)
+    """Give each figure with its interval: first the share of equal answers, then those that allow for chance."""
+    has_two, resamples = answers.counts.sum(1) > 1, answers.resamples(number, seed)
+    share, *others = resamples.estimates(figures, has_two)
+    rare = uncommon(answers.codes, answers.times * has_two)
+    found = (share, *(resamples.backed(one, rare) for one in others))
     # Any two annotators may have met one class only, though all of them together met more.
     whys = [_NO_KAPPA if name == "cohen" else _ONE_CLASS for name in names]
-    return tuple(
-        explained(name, found[0], one, _NO_TWO, why) for name, one, why in zip(names, found, whys, strict=True)
-    )
+    return tuple(explained(name, share, one, _NO_TWO, why) for name, one, why in zip(names, found, whys, strict=True))
 
 
 def explained(name: str, share: Estimate, estimate: Estimate, nothing: str, why: str = _ONE_CLASS) -> Coefficient:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from demur.stats.agreement import Coefficient, explained, pairwise
+from demur.stats.agreement import Coefficient, explained, pairwise, uncommon
 from demur.stats.answers import MISSING, counted
 from demur.stats.resampling import mean_defined
 
@@ -150,6 +150,7 @@ def _standing(answers: Answers, panel: Sequence[int], place: int, resamples: Res
     share, kappa = resamples.estimates(
         lambda weights: np.concatenate(pairwise(weights, codes, len(answers.classes)), axis=1), is_compared
     )
+    kappa = resamples.backed(kappa, uncommon(codes, answers.times * is_compared))
     return Standing(
         annotator=place,
         agreement=explained("agreement", share, share, _NO_REST),

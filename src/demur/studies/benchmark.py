@@ -13,7 +13,7 @@ from demur.data.annotated import Annotator
 from demur.errors import LabelerError, SourceError
 from demur.labelers.judge import Judge
 from demur.labelers.recorded import RecordedLabeler
-from demur.stats.agreement import nominal_alpha, pairwise
+from demur.stats.agreement import nominal_alpha, pairwise, uncommon
 from demur.stats.answers import MISSING
 from demur.stats.composition import UNNAMED
 from demur.stats.metrics import GateMetrics, HeadMetrics
@@ -272,7 +272,8 @@ def _coefficients(ours: Codes, truth: Codes, rows: Flags, n_classes: int, study:
             [pairwise(weights, codes, n_classes)[1][:, 0], nominal_alpha(weights, codes, n_classes)], axis=1
         )
 
-    kappa, alpha = study.draw(rows).estimates(figures)
+    resamples = study.draw(rows)
+    kappa, alpha = (resamples.backed(one, uncommon(codes, resamples.times)) for one in resamples.estimates(figures))
     return kappa, alpha
 
 
