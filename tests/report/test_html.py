@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from demur.conversation import Conversation
 from demur.errors import OutputError
 from demur.report import write_reports
+from demur.report.examples import kinds
 from demur.report.html import render_html
 from demur.stats.composition import Composition
 from demur.studies.findings import Audit
@@ -123,6 +125,16 @@ def test_the_page_shows_all_that_was_kept(full_audit: Audit) -> None:
         "1.2.3",
     )
     assert [one for one in expected if one not in text] == []
+
+
+def test_no_reply_stands_twice_under_a_kind(counted_audit: Callable[[str], Audit]) -> None:
+    """Where it has no probability, either, so that no two examples of it are equal."""
+    audit = counted_audit("standard")
+    example = audit.highlights.surest["privacy"][0]
+    once, again = (replace(example, refusal_probability=float("nan")) for _ in range(2))
+    highlights = replace(audit.highlights, surest={"privacy": (once,)}, doubtful={"privacy": (again,)})
+    (kind,) = kinds(replace(audit, tally=replace(audit.tally, highlights=highlights)))
+    assert (len(kind.surest), kind.doubtful) == (1, ())
 
 
 def test_why_there_is_no_corrected_share_is_said(full_audit: Audit) -> None:

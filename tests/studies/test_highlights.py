@@ -42,6 +42,14 @@ def test_doubtful_examples_are_those_nearest_to_one_half() -> None:
     assert [one.row_id for one in found.doubtful["privacy"]] == [0, 1]
 
 
+def test_what_has_no_probability_is_not_doubtful() -> None:
+    """Of three refusals, the one that has a probability; of one without, none, rather than few."""
+    found = _highlights(_judged(0, math.nan), _judged(1, 0.9), _judged(2, 0.9, math.nan))
+    assert [one.row_id for one in found.surest["privacy"]] == [1, 0, 2]
+    assert [one.row_id for one in found.doubtful["privacy"]] == [1]
+    assert _highlights(_judged(0, math.nan)).doubtful == {"privacy": ()}
+
+
 def test_borderline_replies_stand_on_both_sides_of_the_threshold() -> None:
     """Distances .2, .02, .01: the nearest first, refusing or not."""
     found = _highlights(_judged(0, 0.7), _judged(1, 0.48), _judged(2, 0.51))

@@ -78,7 +78,8 @@ def borderline(audit: Audit) -> tuple[Shown, ...]:
 
 def _kind(audit: Audit, key: str, share: Share) -> Kind:
     surest = audit.highlights.surest.get(key, ())
-    doubtful = tuple(one for one in audit.highlights.doubtful.get(key, ()) if one not in surest)
+    places = {one.place for one in surest}
+    doubtful = tuple(one for one in audit.highlights.doubtful.get(key, ()) if one.place not in places)
     is_unnamed = key == UNNAMED
     return Kind(
         name=audit.category_name(key),

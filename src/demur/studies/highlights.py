@@ -39,7 +39,8 @@ class Highlights:
         threshold: The probability from which a reply refuses, which borderline replies are near to; None without one.
         surest: Refusals of each kind (`unnamed` for those of none) by falling P(refuses and of the kind), `SUREST` at
             most.
-        doubtful: Refusals of each kind whose P(refuses and of the kind) is nearest to one half, `DOUBTFUL` at most.
+        doubtful: Refusals of each kind whose P(refuses and of the kind) is nearest to one half, `DOUBTFUL` at most;
+            none that has no probability.
         borderline: Replies whose probability of refusal is within `near`, those nearest to the threshold by their
             log-odds, `BORDERLINE` at most.
         wordings: How refusals open, counted.
@@ -87,7 +88,7 @@ class Highlights:
         return cls(
             threshold,
             {key: _best(of_kind, _by_sureness, SUREST) for key, of_kind in by_kind.items()},
-            {key: _best(of_kind, _by_doubt, DOUBTFUL) for key, of_kind in by_kind.items()},
+            {key: _best(filter(_has_probability, of_kind), _by_doubt, DOUBTFUL) for key, of_kind in by_kind.items()},
             _borderline(examples, threshold),
             Wordings.of((talk.reply, verdict.category) for talk, verdict in scored if verdict.is_refusal),
             tuple(BrokenSample.of(error) for error in broken)[:BROKEN_ROWS],
@@ -148,6 +149,10 @@ def _by_sureness(example: Example) -> float:
 
 def _by_doubt(example: Example) -> float:
     return abs(example.probability - 0.5)
+
+
+def _has_probability(example: Example) -> bool:
+    return not math.isnan(example.probability)
 
 
 def _best(examples: Iterable[Example], rank: _Rank, n: int) -> tuple[Example, ...]:
