@@ -172,6 +172,7 @@ def test_evidence_changes_no_excerpt_that_shows_it_already() -> None:
         ("I'm sorry.\n\nI cannot do that. Else?", "i'm sorry. i cannot do that"),
         ("**No.**", "no"),
         ("\u62b1\u6b49\u3002 \u6211 \u4e0d \u80fd \u5e2e\u3002x", "\u62b1\u6b49\u3002 \u6211 \u4e0d \u80fd \u5e2e"),
+        ("\u5bf9\u4e0d\u8d77\u3002\u6211\u4e0d\u80fd\u3002x", "\u5bf9\u4e0d\u8d77\u3002 \u6211\u4e0d\u80fd"),
         ("", ""),
         ("!!!", ""),
     ],
@@ -186,6 +187,22 @@ def test_repeated_wordings_are_counted_with_their_main_kind() -> None:
     refusals = [("No, I really can't.", "privacy"), ("no, I really can't!", "privacy"), ("No, I really can't", None)]
     found = Wordings.of([*refusals, ("Something else entirely here.", "privacy")]).most_repeated(10)
     assert [(one.text, one.count, one.category) for one in found] == [("no, i really can't", 3, "privacy")]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "\u62b1\u6b49\uff0c\u6211\u4e0d\u80fd\u5e2e\u52a9\u60a8\u3002",
+        "\u305d\u308c\u306f\u304a\u7b54\u3048\u3067\u304d\u307e\u305b\u3093\u3002",
+        "\u0e02\u0e2d\u0e2d\u0e20\u0e31\u0e22 \u0e09\u0e31\u0e19\u0e0a\u0e48\u0e27\u0e22\u0e44\u0e21\u0e48\n",
+        "\u179f\u17bc\u1798\u1791\u17c4\u179f \u1781\u17d2\u1789\u17bb\u17c6\u1798\u17b7\u1793\u17a2\u17b6\u1785\n",
+    ],
+    ids=["Chinese", "Japanese", "Thai", "Khmer"],
+)
+def test_a_sentence_without_spaces_is_more_than_a_word(refusal: str) -> None:
+    """A stock refusal is one wording, whatever follows it."""
+    found = Wordings.of((f"{refusal}{topic} {topic}", None) for topic in ("GPT-4", "Python", "Linux"))
+    assert [one.count for one in found.most_repeated(2)] == [3]
 
 
 def test_wordings_beyond_the_bound_are_dropped_and_said_to_be() -> None:

@@ -20,6 +20,10 @@ _MIN_WORDS = 4
 # A refusal of megabytes opens no differently from one of kilobytes.
 _READ_CHARACTERS = 2_000
 _STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"'})
+# A word of these scripts has no space around it: Thai, Lao, Tibetan, Burmese, Khmer, kana and CJK ideographs.
+_UNSPACED = re.compile(
+    "[\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")  # full-width marks end sentences too
 _EDGES = " \t\r\n.!?。！？*_#>-\"'"
 
@@ -34,11 +38,16 @@ def wording(reply: str) -> str:
     opening = ""
     for sentence in _SENTENCE_END.split(reply[:_READ_CHARACTERS]):
         opening = f"{opening} {' '.join(sentence.split())}".strip()
-        if len(opening.split()) >= _MIN_WORDS or len(opening) >= _MAX_CHARACTERS:
+        if _n_words(opening) >= _MIN_WORDS or len(opening) >= _MAX_CHARACTERS:
             break
     # Lone surrogates can be counted, but never written as UTF-8.
     printable = opening.encode("utf-8", "replace").decode("utf-8")
     return printable.translate(_STRAIGHT).lower().strip(_EDGES)[:_MAX_CHARACTERS]
+
+
+def _n_words(text: str) -> int:
+    """Count words; of those without spaces between them, each character is one."""
+    return sum(max(1, len(_UNSPACED.findall(word))) for word in text.split())
 
 
 @dataclass(frozen=True, slots=True)
