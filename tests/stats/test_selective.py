@@ -55,6 +55,15 @@ def test_rows_of_equal_confidence_count_as_the_mean_of_their_orders() -> None:
         assert found.points == (CurvePoint(0.7, 1.0, 0.5),)
 
 
+def test_whether_equal_rows_have_an_interval_does_not_hang_on_their_order() -> None:
+    """Of a hundred, sixty of one request and forty of twelve others: the surest fifty may be of any of the thirteen."""
+    clusters, is_right = np.array([0] * 60 + [1 + place % 12 for place in range(40)]), np.arange(100) % 5 > 0
+    for order in (np.arange(100), np.arange(100)[::-1]):
+        draws = Resamples.of(clusters[order].tolist(), number=100, generator=np.random.default_rng(0))
+        half = RiskCoverage.of(is_right[order], np.ones(100), draws).selected[-1]
+        assert (half.coverage, half.accuracy.n, math.isnan(half.accuracy.low)) == (0.5, 50, False)
+
+
 def test_ties_agree_with_an_average_over_orders() -> None:
     """Twelve rows on three steps, against the mean of 4,000 random orders of the equal ones."""
     generator = np.random.default_rng(2)

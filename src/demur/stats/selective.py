@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -86,11 +86,11 @@ class RiskCoverage:
 
 
 def _selected(ladder: _Ladder, coverage: float, resamples: Resamples) -> Selected:
+    wanted = math.ceil(len(ladder.rows) * coverage - _ROUNDING)
     is_answered = np.zeros(len(resamples.times), np.bool_)
-    is_answered[ladder.rows[: math.ceil(len(ladder.rows) * coverage - _ROUNDING)]] = True
-    return Selected(
-        coverage, resamples.estimate(lambda weights: ladder.climbed(weights).accuracy(coverage), is_answered)
-    )
+    is_answered[ladder.down_to(wanted)] = True
+    accuracy = resamples.estimate(lambda weights: ladder.climbed(weights).accuracy(coverage), is_answered)
+    return Selected(coverage, replace(accuracy, n=wanted))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +116,11 @@ class _Ladder:
         falling = confidence[rows]
         starts = np.flatnonzero(np.diff(falling, prepend=math.inf))
         return cls(rows, starts, ~is_right[rows], falling[starts])
+
+    def down_to(self, number: int) -> NDArray[np.intp]:
+        """Return so many of the surest rows, and all on the step of the last one: these come in no order."""
+        ends = np.append(self.starts, len(self.rows))
+        return self.rows[: ends[np.searchsorted(ends, number)]]
 
     def climbed(self, weights: Floats) -> _Climbed:
         """Add up rows and errors step by step; weights are whole numbers, (resamples, rows)."""
