@@ -113,6 +113,15 @@ def test_the_plots_show_who_has_a_cost_and_the_band_of_the_others(models: Leader
     assert len(dots) == 4
 
 
+def test_long_names_leave_room_for_what_is_drawn(models: Leaderboard) -> None:
+    """Names of models have fifty characters, and those of files more: their middle is left out."""
+    entries = tuple(replace(one, name=f"judge:{'w' * 200}/{one.name}") for one in models.entries)
+    for draw in (frontier_plot, band_plot):
+        figure = draw(replace(models, entries=entries))
+        figure.draw_without_rendering()  # a warning that the axes have no room would be an error
+        assert min(axes.get_position().width for axes in figure.axes) > 0.15
+
+
 @pytest.mark.parametrize(
     ("seconds", "usd", "said"),
     [

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from demur.report.annotator_tables import answer_name
 from demur.stats.numbers import probability
-from demur.studies.excerpts import excerpt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +22,6 @@ _LEAST_WIDTH = 5.0
 # Up to here, each cell has room for its number, which says more than a scale of colours.
 _MOST_WRITTEN = 20
 _NUMBERS: dict[str, Any] = {"fmt": "", "annot_kws": {"fontsize": 8}, "cbar": False}
-_NAME = 40
 
 
 def pairs_plot(found: Agreement, question: str = "gate", name: str = "cohen") -> Figure:
@@ -61,16 +59,15 @@ def confusion_plot(found: Agreement, question: str = "kind") -> Figure:
     return _heat_map(square, "share of replies with either that have both", highest=None)
 
 
-def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest: float | None = 1.0) -> Figure:
+def _heat_map(square: pd.DataFrame, title: str, *, lowest: float = 0.0, highest: float | None = 1.0) -> Figure:
     import seaborn as sns
 
-    from demur.report.figures import NotebookFigure
+    from demur.report.figures import NotebookFigure, label
 
     side, is_written = _CELL * len(square) + _MARGIN, len(square) <= _MOST_WRITTEN
     figure = NotebookFigure(figsize=(max(_LEAST_WIDTH, side), side), layout="constrained")
     axes = figure.add_subplot()
-    # What a name out of the data holds is no formula, and no control character.
-    names = [excerpt(str(name), _NAME).replace("$", r"\$") for name in square.columns]
+    names = [label(str(name)) for name in square.columns]
     sns.heatmap(
         square,
         xticklabels=names,
@@ -83,10 +80,10 @@ def _heat_map(square: pd.DataFrame, label: str, *, lowest: float = 0.0, highest:
         **(
             {"annot": square.map(probability), **_NUMBERS}
             if is_written
-            else {"cbar_kws": {"label": label, "shrink": 0.7}}
+            else {"cbar_kws": {"label": title, "shrink": 0.7}}
         ),
     )
-    axes.set_title(label, fontsize=9.5)
+    axes.set_title(title, fontsize=9.5)
     axes.set_xticks(axes.get_xticks(), names, rotation=40, ha="right")
     axes.set_yticks(axes.get_yticks(), names, rotation=0)
     axes.tick_params(length=0, labelsize=9)

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from demur.studies.excerpts import excerpt
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["NotebookFigure", "canvas"]
+__all__ = ["NotebookFigure", "canvas", "label"]
 
 _WIDTH = 7.6
+_NAME = 40
 
 
 class NotebookFigure(Figure):
@@ -35,3 +38,8 @@ def canvas(height_inches: float, *, panels: int = 1) -> tuple[NotebookFigure, li
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=9.5, pad=7)
     return figure, drawn
+
+
+def label(name: str) -> str:
+    """Return a name out of the data as a drawing holds it: short, no formula, and no control character."""
+    return excerpt(" ".join(name.split()), _NAME).replace("$", r"\$")

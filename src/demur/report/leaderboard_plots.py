@@ -6,9 +6,8 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
-from demur.report.figures import canvas
+from demur.report.figures import canvas, label
 from demur.report.leaderboard_tables import ANNOTATOR, QUESTION_NAMES
-from demur.report.text import plain
 from demur.studies.leaderboard import QUESTIONS
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def band_plot(found: Leaderboard) -> Figure:
         for row, entry in enumerate(shown):
             _difference(axes, row, entry, question)
         axes.axvline(0, color=axes.xaxis.label.get_color(), linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-        names = [_shown(entry.name) for entry in shown] if place == 0 else [""] * len(shown)
+        names = [label(entry.name) for entry in shown] if place == 0 else [""] * len(shown)
         axes.set_yticks(range(len(shown)), names)
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
@@ -99,7 +98,7 @@ def _point(axes: Axes, entry: Entry, value: Callable[[Entry], Estimate]) -> None
     axes.plot([cost, cost], [estimate.low, estimate.high], color=_hue(entry), linewidth=1.6, alpha=0.7)
     axes.plot([cost], [estimate.value], "o", color=_hue(entry), markersize=6)
     axes.annotate(
-        _shown(entry.name), (cost, estimate.value), xytext=(7, 0), textcoords="offset points", va="center", fontsize=9
+        label(entry.name), (cost, estimate.value), xytext=(7, 0), textcoords="offset points", va="center", fontsize=9
     )
 
 
@@ -121,7 +120,3 @@ def _kinds(entry: Entry) -> Estimate:
 
 def _hue(entry: Entry) -> str:
     return _RUST if entry.sort == "local" else _BLUE if entry.sort == "judge" else _GREY
-
-
-def _shown(name: str) -> str:
-    return plain(name).replace("$", r"\$")
