@@ -310,3 +310,20 @@ def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
         "- Model: x; no first look\\: every text is read in full; does not look for the sentence that carries a refusal"
     )
     assert last in render_markdown(plain)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("x{y}", 1, "x{y} 1"),
+        ("note", "a{b}", "note a{b}"),
+        ("first_look", True, "first look True"),
+        ("first_look", {"tokens": 96}, "first look tokens 96"),
+        ("evidence", "by hand", "evidence by hand"),
+        ("k", {"a": [1]}, "k a [1]"),
+    ],
+)
+def test_whatever_a_labeler_says_of_itself_is_shown(full_audit: Audit, key: str, value: object, said: str) -> None:
+    """Those of others may use the words of ours for something else."""
+    found = replace(full_audit, manifest={**full_audit.manifest, "model": {"name": "mine", key: value}})
+    assert dict(tables.identification(found))["Model"] == f"mine; {said}"

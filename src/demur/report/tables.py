@@ -236,17 +236,18 @@ def _short(value: object) -> str:
 
 
 def _of_model(key: str, value: Any) -> str:  # noqa: ANN401  # labelers of others may say anything of themselves
-    if key == "first_look":
-        if value is None:
+    match key, value:
+        case "first_look", None:
             return "no first look: every text is read in full"
-        settled = f"a probability of refusal below {value['below']:.3g} is taken for an answer"
-        return f"first look at {value['tokens']} tokens of longer texts, where {settled}"
-    if key == "evidence":
-        return f"{'finds' if value else 'does not look for'} the sentence that carries a refusal"
-    words = _OF_MODEL.get(key, f"{key.replace('_', ' ')} {{}}")
+        case "first_look", {"tokens": tokens, "below": float(below)}:
+            settled = f"a probability of refusal below {below:.3g} is taken for an answer"
+            return f"first look at {tokens} tokens of longer texts, where {settled}"
+        case "evidence", bool():
+            return f"{'finds' if value else 'does not look for'} the sentence that carries a refusal"
     if isinstance(value, Mapping):
         value = ", ".join(f"{name} {each}" for name, each in value.items())
-    return words.format(_short(value) if value not in ("", None) else "none")
+    said = _short(value) if value not in ("", None) else "none"
+    return _OF_MODEL[key].format(said) if key in _OF_MODEL else f"{key.replace('_', ' ')} {said}"
 
 
 def _thresholds(found: Mapping[str, float]) -> str:
