@@ -41,6 +41,13 @@ def test_a_conversation_that_ends_with_another_role_is_refused(role: str) -> Non
         Conversation((Turn(role, "text"),))  # type: ignore[arg-type]  # the loop widens the literal to str
 
 
+@pytest.mark.parametrize("side", ["$x$", "", "Chosen"])
+def test_a_side_of_another_name_is_refused(side: str) -> None:
+    """No pair would be counted, and a third side beside both would end an audit."""
+    with pytest.raises(ValueError, match="use one of chosen, rejected, or None"):
+        Conversation((Turn("assistant", "a"),), side=side)
+
+
 def test_the_plainest_conversation_is_a_request_and_its_reply() -> None:
     """No system prompt is made up where none is given."""
     assert [turn.role for turn in Conversation.of("q", "a").turns] == ["user", "assistant"]

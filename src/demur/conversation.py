@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Self, get_args
 
-__all__ = ["ROLES", "Conversation", "Role", "Turn"]
+__all__ = ["ROLES", "SIDES", "Conversation", "Role", "Turn"]
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = get_args(Role)
+SIDES = ("chosen", "rejected")
+"""What the replies of a preference pair are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Conversation:
         line: First line of the row in that file, from 1; its number where a file has no lines (Parquet, JSON array).
 
     Raises:
-        ValueError: There is no turn, or the last one is not the assistant's.
+        ValueError: There is no turn, the last one is not the assistant's, or a side has another name.
     """
 
     turns: tuple[Turn, ...]
@@ -63,12 +65,15 @@ class Conversation:
     line: int | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a conversation that has nothing to judge."""
+        """Refuse a conversation that has nothing to judge, and a side that no pair would be counted by."""
         if not self.turns:
             message = "a conversation has no turns; it needs at least the assistant reply to judge"
             raise ValueError(message)
         if self.turns[-1].role != "assistant":
             message = f"the last turn's role is {self.turns[-1].role!r}; it must be 'assistant', the reply to judge"
+            raise ValueError(message)
+        if self.side is not None and self.side not in SIDES:
+            message = f"a conversation's side is {self.side!r}; use one of {', '.join(SIDES)}, or None"
             raise ValueError(message)
 
     @property
