@@ -26,6 +26,13 @@ def test_an_excerpt_holds_no_control_characters() -> None:
     assert excerpt("a\x1b[2Jb\r\nc\td\x00", 100) == "a\ufffd[2Jb\nc\td\ufffd"
 
 
+@pytest.mark.parametrize("override", "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+def test_an_excerpt_does_not_turn_the_text_after_it(override: str) -> None:
+    """Nor before it, as in names of files that hide their ending; marks that Hebrew is written with stay."""
+    assert excerpt(f"exe{override}gpj.bat", 100) == "exe\ufffdgpj.bat"
+    assert excerpt("\u05d0\u200f.", 100) == "\u05d0\u200f."
+
+
 def test_an_excerpt_that_shows_the_span_is_the_plain_one() -> None:
     """The white space before the text is gone, and a line end of two characters is one: 4 becomes 2."""
     assert excerpt_around(" a\r\nNo. b", 100, (4, 7)) == ("a\nNo. b", (2, 5))

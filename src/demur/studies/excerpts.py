@@ -11,7 +11,8 @@ _HEAD_SHARE = 0.7
 # A word that the cut goes through is left out, unless it is no word but a wall of characters.
 _LAST_WORD = re.compile(r"\s+\S{0,20}$")
 _FIRST_WORD = re.compile(r"^\S{0,20}\s+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Among them what turns the direction of the text around it; marks of single letters (U+200E, U+200F) turn nothing else.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _Range = tuple[int, int]
 
