@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 import demur
@@ -120,6 +121,17 @@ def test_long_names_leave_room_for_what_is_drawn(models: Leaderboard) -> None:
         figure = draw(replace(models, entries=entries))
         figure.draw_without_rendering()  # a warning that the axes have no room would be an error
         assert min(axes.get_position().width for axes in figure.axes) > 0.15
+
+
+def test_a_name_is_no_formula_of_a_spreadsheet(models: Leaderboard, tmp_path: Path) -> None:
+    """In the CSV it begins with an apostrophe; any other name stands as it is, as do numbers below 0."""
+    names = ["=1+1", "+1", "@x", "a=b"]
+    entries = tuple(replace(one, name=name) for one, name in zip(models.entries, names, strict=True))
+    write_leaderboard(replace(models, entries=entries), tmp_path)
+    cells = pd.read_csv(tmp_path / "leaderboard.csv", index_col="labeler")
+    assert cells.index.to_list() == ["'=1+1", "'+1", "'@x", "a=b"]
+    kappas = [entry.kind_kappa.value for entry in models.entries]
+    assert cells["kind_kappa"].to_list() == pytest.approx(kappas, nan_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ __all__ = ["leaderboard_markdown", "leaderboard_text", "require_board", "write_l
 
 _PLOT = "frontier.svg"
 _FILES = ("leaderboard.md", "leaderboard.csv", "leaderboard.html", "leaderboard.json", _PLOT)
+_FORMULA = ("=", "+", "-", "@")
 
 
 def leaderboard_text(found: Leaderboard) -> str:
@@ -94,8 +95,14 @@ def write_leaderboard(found: Leaderboard, folder: Path) -> None:
             write_svg(frontier_plot(found), temporary)
     for name, text in (
         ("leaderboard.md", leaderboard_markdown(found, plot=_PLOT)),
-        ("leaderboard.csv", found.to_frame().to_csv(lineterminator="\n")),
+        ("leaderboard.csv", _csv(found)),
         ("leaderboard.html", render_leaderboard(found)),
     ):
         with writing(folder / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+def _csv(found: Leaderboard) -> str:
+    """Render a row for each labeler; an apostrophe keeps spreadsheets from reading a name as a formula (OWASP)."""
+    named = found.to_frame().rename(index=lambda name: f"'{name}" if name.startswith(_FORMULA) else name)
+    return named.to_csv(lineterminator="\n")
