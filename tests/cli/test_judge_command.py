@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import signal
 import sqlite3
@@ -250,6 +251,10 @@ def test_what_came_without_a_count_is_part_of_the_cost_that_is_said() -> None:
     assert spending_line(replace(counted, uncounted=1, uncounted_cost=0.25)).endswith(
         "; 0.5000 USD, and up to 0.2500 USD for what came without a count"
     )
+    assert spending_line(replace(counted, uncounted=1, uncounted_cost=math.nan)).endswith(
+        "; 0.5000 USD, and an unknown sum for what came without a count"
+    )
+    assert spending_line(replace(counted, cost=math.nan, uncounted=1, uncounted_cost=math.nan)).endswith("cost unknown")
 
 
 def test_after_an_outage_it_is_said_how_to_ask_again(demur: Demur, llm_server: LlmServer, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -236,6 +237,8 @@ def spending_line(spending: Spending) -> str:
     cost = _dollars(spending.cost if spending.is_cost_known else None)
     if spending.uncounted_cost > 0:
         cost += f", and up to {_dollars(spending.uncounted_cost)} for what came without a count"
+    elif spending.is_cost_known and math.isnan(spending.uncounted_cost):
+        cost += ", and an unknown sum for what came without a count"
     return f"{', '.join(counts)}; {tokens}; {cost}"
 
 
