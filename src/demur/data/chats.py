@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 
+from demur.conversation import SIDES
 from demur.data.messages import (
     Message,
     as_message_list,
@@ -58,8 +59,6 @@ __all__ = [
 Values = Mapping[str, object]
 # The side of a preference pair, or None, and the messages of one conversation.
 Spoken = tuple[str | None, tuple[Message, ...]]
-
-_SIDES = ("chosen", "rejected")
 
 
 def is_chat(value: object) -> bool:
@@ -159,7 +158,7 @@ def is_history(value: object) -> bool:
 
 def is_side(value: object) -> bool:
     """Tell whether the value names a side of a preference pair."""
-    return value in _SIDES
+    return value in SIDES
 
 
 def read_chat(values: Values, where: str) -> list[Spoken]:
@@ -204,7 +203,7 @@ def read_reply(values: Values, where: str) -> list[Spoken]:
 def read_preference(values: Values, where: str) -> list[Spoken]:
     """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
     opening = _opening(values, where)
-    sides = [(side, _spoken(values[side], where, side, opening)) for side in _SIDES]
+    sides = [(side, _spoken(values[side], where, side, opening)) for side in SIDES]
     return [
         (side, _under_system(values, said, where) if _has_user(said) else (*opening, *said)) for side, said in sides
     ]

@@ -164,7 +164,7 @@ class Layout:
             if isinstance(heard, RowError)
             else Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
             for side, messages in spoken
-            for turn, heard, reasoning in _judged(messages, row.where, turns, nested_reply(row.fields))
+            for turn, heard, reasoning in _judged(messages, row.where, turns, row.fields)
         )
 
 
@@ -217,7 +217,7 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
     """
     # A bare reply may begin with "Human:", and then nobody answers.
     read = read_transcript if is_answered_hh(text) else read_marked
-    ((turn, heard, reasoning),) = _judged(read(text, where), where, "last", "")
+    ((turn, heard, reasoning),) = _judged(read(text, where), where, "last", {})
     if isinstance(heard, RowError):
         raise heard
     return Conversation(heard, turn=turn, reasoning=reasoning)
@@ -362,15 +362,17 @@ def _listed(columns: Collection[str]) -> str:
 
 
 def _judged(
-    messages: Sequence[Message], where: str, turns: Turns, elsewhere: str
+    messages: Sequence[Message], where: str, turns: Turns, fields: Mapping[str, object]
 ) -> Iterator[tuple[int, tuple[Turn, ...] | RowError, str | None]]:
     """Yield the index among the assistant's turns, the turns up to there and the thinking, for each judged reply.
 
-    What stands in place of the turns where there is no such reply says why, and where there may be one elsewhere.
+    What stands in place of the turns where there is no such reply says why, and where in the row there may be one.
     """
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
     if not replies:
-        message = f"no assistant turn among {len(messages)} messages; a row needs a reply to judge{elsewhere}"
+        message = (
+            f"no assistant turn among {len(messages)} messages; a row needs a reply to judge{nested_reply(fields)}"
+        )
         yield 0, RowError(message, where=where, reason="no_assistant_turn"), None
         return
     heard = [_heard(message) for message in messages[: replies[-1] + 1]]

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from demur.conversation import Conversation
+from demur.conversation import SIDES, Conversation
 from demur.data.scripts import is_latin
 from demur.stats.clusters import Clusters
 from demur.stats.composition import Composition
@@ -27,7 +27,7 @@ __all__ = ["BINS", "Judged", "Pairs", "Tally"]
 BINS = 40
 """Equal bins from 0 to 1 that probabilities of refusal are counted in."""
 
-_SIDES = {"chosen", "rejected"}
+_SIDES = frozenset(SIDES)
 # What pairs are counted as within their request: as a pair, and by whether the chosen and the rejected reply refuse.
 _PAIR = "pair"
 _PAIRS = {
