@@ -227,10 +227,37 @@ def test_teachers_of_another_taxonomy_and_the_same_one_twice_are_refused(
         Teachers.load([tiny_weights, tiny_weights], recipe, taxonomy)
 
 
-def test_a_beginning_and_teachers_do_not_go_together(student: Callable[..., Manifest], tiny_weights: Path) -> None:
-    """Said before anything is read."""
-    with pytest.raises(TrainingError, match="cannot be combined"):
-        student(beginning=Beginning.load(tiny_weights))
+def test_weights_go_on_with_themselves_as_the_teacher(
+    student: Callable[..., Manifest],
+    tiny_weights: Path,
+    labelled_file: Path,
+    taxonomy: Taxonomy,
+    copy: Callable[..., Path],
+) -> None:
+    """So they learn without forgetting; what either of the two met measures nothing."""
+    from demur.studies.partition import _digest, prompt_key
+
+    first, other, *_ = {_digest(prompt_key(row.conversation)) for row in read_labelled(labelled_file, taxonomy)}
+    before = Beginning.load(tiny_weights)
+    training = before.manifest.training
+    teacher = copy(training={**training, "met_prompts": [first]})
+    manifest = before.manifest.model_copy(update={"training": {**training, "met_prompts": [other]}})
+    trained = student(beginning=replace(before, manifest=manifest), teachers=[teacher])
+    assert trained.training["from_weights"]["tensors_sha256"] == manifest.tensors_sha256
+    assert [each["weights_sha256"] for each in trained.training["teachers"]] == [manifest.tensors_sha256]
+    assert {first, other} <= set(trained.met_prompts or ())
+
+
+def test_going_on_from_weights_that_held_out_other_prompts_than_the_teachers_is_refused(
+    student: Callable[..., Manifest], tiny_weights: Path
+) -> None:
+    """Their rows would measure what comes of the teachers."""
+    beginning = Beginning.load(tiny_weights)
+    manifest = beginning.manifest
+    training = {**manifest.training, "held_out_seed": 7}
+    other = replace(beginning, manifest=manifest.model_copy(update={"training": training}))
+    with pytest.raises(TrainingError, match="by seed 7"):
+        student(beginning=other)
 
 
 def test_the_command_takes_teachers(
@@ -248,8 +275,8 @@ def test_the_command_takes_teachers(
     assert "--recipe" in errors
 
 
-def test_the_command_takes_shipped_weights_for_a_teacher_and_no_beginning_besides(
-    demur: Demur, recipe: Recipe, labelled_file: Path, tiny_weights: Path, tiny_encoder: Path, tmp_path: Path
+def test_the_command_takes_shipped_weights_for_a_teacher(
+    demur: Demur, recipe: Recipe, labelled_file: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     """Those are of another seed than this recipe, which is what is said of them."""
     path = tmp_path / "mine.yaml"
@@ -258,9 +285,18 @@ def test_the_command_takes_shipped_weights_for_a_teacher_and_no_beginning_beside
     code, _, errors = demur(*words, "--encoder", tiny_encoder)
     assert code == 1
     assert "held out prompts by seed 42" in errors
-    code, _, errors = demur(*words, "--from-weights", tiny_weights)
-    assert code == 2
-    assert "--teacher" in errors
+
+
+def test_the_command_goes_on_from_weights_that_teach_themselves(
+    demur: Demur, recipe: Recipe, labelled_file: Path, tiny_weights: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """Both options at once."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(json.dumps(recipe.to_json()))
+    words = ("train", "--recipe", path, "--data", labelled_file.parent, "--encoder", tiny_encoder, "--epochs", "1")
+    code, _, errors = demur(*words, "--from-weights", tiny_weights, "--teacher", tiny_weights, "--out", tmp_path / "w")
+    assert code == 0, errors
+    assert {"from_weights", "teachers"} <= Manifest.load(tmp_path / "w").training.keys()
 
 
 def test_rows_without_a_label_are_no_training_rows_without_teachers(

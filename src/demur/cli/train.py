@@ -72,7 +72,7 @@ def train(
 ) -> None:
     """Train a gate and a category head, and calibrate them on prompts held out from training."""
     _require_one_form(files, recipe, data, avoid, texts)
-    _require_teachable(teacher, recipe, from_weights)
+    _require_teachable(teacher, recipe)
     _require_files(files, recipe, data, avoid, texts)
     quiet_libraries()
     from demur.model.encoders import Encoder
@@ -146,12 +146,9 @@ def _require_one_form(
         raise typer.BadParameter(message)
 
 
-def _require_teachable(teacher: list[str] | None, recipe: str | None, from_weights: str | None) -> None:
+def _require_teachable(teacher: list[str] | None, recipe: str | None) -> None:
     if teacher and recipe is None:
         message = "--teacher wants --recipe, which says which rows have labels and which have not; give both"
-        raise typer.BadParameter(message)
-    if teacher and from_weights is not None:
-        message = "--from-weights and --teacher do not go together; give the weights as one more --teacher"
         raise typer.BadParameter(message)
 
 

@@ -109,7 +109,8 @@ def train_recipe(  # noqa: PLR0913  # as above
         taxonomy: Gives the head its kinds.
         encoder: What to train on.
         view: What the network is shown of a conversation; the prompts are parted by the whole.
-        beginning: Weights to go on from, as of `train`; not with teachers.
+        beginning: Weights to go on from, as of `train`. With themselves as a teacher, they keep what they know while
+            they learn something new (learning without forgetting, Li and Hoiem 2016).
         teachers: Folders of finished weights, of any encoder, whose mean opinion the training rows are given beside
             their labels, and in place of those that they lack; see `Teachers`.
         on_step: Called after each step.
@@ -117,17 +118,17 @@ def train_recipe(  # noqa: PLR0913  # as above
         on_answer: Called with the number of answers of teachers so far, and of all: one of each on each row.
 
     Raises:
-        TrainingError: As of `train`; or both a beginning and teachers are given.
+        TrainingError: As of `train`; or there are teachers, and the beginning held out other prompts than they did.
         WeightsError: As of `train`; or a teacher is damaged, of another taxonomy, or trained on what is held out here.
         SourceError: A file is missing or cannot be read.
         OutputError: The folder cannot be made, or another process trains into it.
     """
-    if beginning is not None and teachers:
-        message = "weights to go on from and teachers cannot be combined; give the former as one more teacher"
-        raise TrainingError(message)
     with _prepared(out, recipe.settings, encoder):
+        parted = parting(beginning)
         taught = Teachers.load(teachers, recipe, taxonomy) if teachers else None
-        parted = parting(beginning) if taught is None else {"met": taught.met}
+        if taught is not None:
+            _require_same_parting(beginning, recipe)
+            parted["met"] = taught.met.union(parted.get("met", ()))
         lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parted)
         recorded: dict[str, Any] = {"recipe": recipe.record}
         if taught is not None:
@@ -138,6 +139,17 @@ def train_recipe(  # noqa: PLR0913  # as above
         )  # fmt: skip
         Teachers.forget(out)
         return manifest
+
+
+def _require_same_parting(beginning: Beginning | None, recipe: Recipe) -> None:
+    """Refuse to go on from weights that held out other prompts than the recipe, and with it the teachers, do."""
+    if beginning is not None and beginning.seed != recipe.parting_seed:
+        message = (
+            f"the weights to go on from held out prompts by seed {beginning.seed}, and recipe {recipe.name!r}, as its "
+            f"teachers must, by seed {recipe.parting_seed}: set held_out_seed to {beginning.seed} and take teachers of "
+            "it, or go on without teachers"
+        )
+        raise TrainingError(message)
 
 
 def _thought_over(lesson: Lesson, teachers: Teachers, out: Path, on_answer: Callable[[int, int], None]) -> Lesson:
