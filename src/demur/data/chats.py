@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from demur.conversation import SIDES
 from demur.data.messages import (
+    ROLE_KEYS,
     Message,
     as_message_list,
     content_of,
@@ -26,6 +27,7 @@ from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
 from demur.errors import RowError
 
 __all__ = [
+    "TAKE_THE_TEXT",
     "Spoken",
     "Values",
     "is_assistant",
@@ -57,6 +59,10 @@ __all__ = [
 
 # The parts of one row by name; a part whose column the row does not have is absent.
 Values = Mapping[str, object]
+
+TAKE_THE_TEXT = "write its text into a column of its own, as from choices[0].message.content"
+"""What to do with a reply that stands within an object: a column is taken as a whole."""
+
 # The side of a preference pair, or None, and the messages of one conversation.
 Spoken = tuple[str | None, tuple[Message, ...]]
 
@@ -75,7 +81,7 @@ def is_open_chat(value: object) -> bool:
     """Tell whether the value is a list of messages that ends with the user's, so that the reply stands elsewhere."""
     items = as_message_list(value) if _is_messages(value) else None
     last = items[-1] if items else None
-    return isinstance(last, dict) and any(_is_user(last.get(key)) for key in ("role", "from"))
+    return isinstance(last, dict) and any(_is_user(last.get(key)) for key in ROLE_KEYS)
 
 
 def is_hh_text(value: object) -> bool:
@@ -311,8 +317,8 @@ def _reply_text(value: object, where: str, column: str) -> str | None:
     """
     if is_completion(value):
         message = (
-            f"{column} is the text of an object with choices, and a column is taken as a whole; write the reply within "
-            "it into a column of its own, as from choices[0].message.content"
+            f"{column} is the text of an object with choices, and a column is taken as a whole: of the reply within "
+            f"it, {TAKE_THE_TEXT}"
         )
         raise RowError(message, where=where)
     return text_of(value, where, column)

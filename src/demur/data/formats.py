@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from demur.data.json_text import decode_json
-from demur.data.messages import is_message
+from demur.data.messages import ROLE_KEYS, is_message
 from demur.data.packing import PACKINGS, packed_as
 from demur.data.rows import NOT_UTF8, BrokenRow, Record, Row
 from demur.data.shapes import detect
@@ -24,8 +24,6 @@ __all__ = ["Opened", "json_document", "json_lines"]
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-# A list of turns inside an object is the object's conversation, not a table of rows.
-_TURN_KEYS = frozenset({"role", "from"})
 # What says that a list of messages holds several conversations.
 _GROUP_KEYS = frozenset(
     {
@@ -216,7 +214,7 @@ def _is_table(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(item, dict) and not _TURN_KEYS & item.keys() for item in value)
+        and all(isinstance(item, dict) and item.keys().isdisjoint(ROLE_KEYS) for item in value)
     )
 
 

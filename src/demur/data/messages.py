@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTENT_KEYS",
+    "ROLE_KEYS",
     "Message",
     "as_message_list",
     "content_of",
@@ -40,15 +41,15 @@ _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("function_call", "tool_call"), "assistant"),
     **dict.fromkeys(("tool", "function", "observation", "ipython", "tool_response", "function_response"), "tool"),
 }
-_ROLE_KEYS = ("role", "from")
+ROLE_KEYS = ("role", "from")
 # The role may stand behind other fields, and what these hold may have braces, too.
-_PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?=')(?s:.{{0,8000}}?)'(?:{'|'.join(_ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
+_PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?=')(?s:.{{0,8000}}?)'(?:{'|'.join(ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
 CONTENT_KEYS = ("content", "value", "text")
 # Narrower than Python's: what a model writes when it is asked for JSON may be cut off, too.
 _JSON_MESSAGES = re.compile(
     rf"""(?s:(?=.{{0,8000}}?"(?:{"|".join(CONTENT_KEYS)})"))\s*(?:\[\s*)?\{{\s*"""
     r"""(?:"\w+"\s*:\s*(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^\s"\[{,]+)\s*,\s*)*"""
-    rf""""(?:{"|".join(_ROLE_KEYS)})"\s*:\s*"(?i:{"|".join(_ROLES)})\""""
+    rf""""(?:{"|".join(ROLE_KEYS)})"\s*:\s*"(?i:{"|".join(_ROLES)})\""""
 )
 _CALL_KEYS = ("tool_calls", "function_call")
 # How tables write that there are none.
@@ -73,8 +74,8 @@ def as_message_list(value: object) -> list[object] | None:
     """Return the list of messages that the value is, or that its text holds as JSON or as Python prints it, or None."""
     if isinstance(value, str):
         value = _decoded(value)
-    if isinstance(value, dict) and any(key in value for key in _ROLE_KEYS):
-        return _transposed(value) if any(_is_list(value.get(key)) for key in _ROLE_KEYS) else [value]
+    if isinstance(value, dict) and any(key in value for key in ROLE_KEYS):
+        return _transposed(value) if any(_is_list(value.get(key)) for key in ROLE_KEYS) else [value]
     return list(value) if _is_list(value) else None
 
 
@@ -112,14 +113,14 @@ def is_damaged_messages(value: object) -> bool:
 
 def has_message_keys(fields: Mapping[str, object]) -> bool:
     """Tell whether there is one of `role` and `from`, and one of `content`, `value` and `text`."""
-    return any(key in fields for key in _ROLE_KEYS) and any(key in fields for key in CONTENT_KEYS)
+    return any(key in fields for key in ROLE_KEYS) and any(key in fields for key in CONTENT_KEYS)
 
 
 def is_message(item: object) -> bool:
     """Tell whether the item is a message of a role that is known; one that calls a tool may have no content."""
     if not isinstance(item, dict) or not (has_message_keys(item) or any(key in item for key in _CALL_KEYS)):
         return False
-    role = _first(item, _ROLE_KEYS)
+    role = _first(item, ROLE_KEYS)
     return isinstance(role, str) and role.strip().lower() in _ROLES
 
 
@@ -203,11 +204,11 @@ def _message(item: object, where: str) -> Message:
     if not isinstance(item, dict):
         message = f"a message is {_short(item)}; give {{role, content}} or {{from, value}}"
         raise RowError(message, where=where)
-    if not any(key in item for key in _ROLE_KEYS):
+    if not any(key in item for key in ROLE_KEYS):
         message = f"a message has {', '.join(map(str, item))}, and neither role nor from; give {{role, content}}"
         raise RowError(message, where=where, reason="unknown_role")
-    role = role_of(_first(item, _ROLE_KEYS), where)
-    if not _SPOKEN_KEYS & item.keys() and not item.keys() <= {*_ROLE_KEYS}:
+    role = role_of(_first(item, ROLE_KEYS), where)
+    if not _SPOKEN_KEYS & item.keys() and not item.keys() <= {*ROLE_KEYS}:
         message = (
             f"a message has {', '.join(map(str, item))}, and no content; give {{role, content}} or {{from, value}}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.data.chats import is_conversation
+from demur.data.chats import TAKE_THE_TEXT, is_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -34,6 +34,6 @@ def nested_reply(fields: Mapping[str, object], given: Collection[str] = ()) -> s
         return ""
     what = "an object" if isinstance(fields[nested[0]], dict) else "a list"
     return (
-        f". {nested[0]!r} is {what}, and a column is taken as a whole: where the reply stands within it, write its "
-        "text into a column of its own, as from choices[0].message.content"
+        f". {nested[0]!r} is {what}, and a column is taken as a whole: where the reply stands within it, "
+        f"{TAKE_THE_TEXT}"
     )

@@ -14,7 +14,7 @@ from demur.conversation import Conversation, Turn
 from demur.data.chats import is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
 from demur.data.columns import CHATS, REFERENCE, SHAPES, judged_column, reply_column, rivals
-from demur.data.messages import CONTENT_KEYS, has_message_keys, is_message
+from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
 from demur.data.nested import nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
@@ -349,7 +349,7 @@ def _of_nobody(fields: Mapping[str, object]) -> str:
     """Say which keys messages have where none says who spoke."""
     for name, value in fields.items():
         first = value[0] if isinstance(value, list) and value else None
-        if folded(name) in CHATS and isinstance(first, dict) and not {"role", "from"} & first.keys():
+        if folded(name) in CHATS and isinstance(first, dict) and first.keys().isdisjoint(ROLE_KEYS):
             keys = ", ".join(map(str, first))
             return f". What {name!r} lists has {keys}, and neither role nor from: give {{role, content}}"
     return ""
