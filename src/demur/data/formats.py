@@ -214,6 +214,7 @@ def _is_table(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
+        # A list of turns inside an object is the object's conversation, not a table of rows.
         and all(isinstance(item, dict) and item.keys().isdisjoint(ROLE_KEYS) for item in value)
     )
 

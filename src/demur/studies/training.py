@@ -124,10 +124,10 @@ def train_recipe(  # noqa: PLR0913  # as above
         OutputError: The folder cannot be made, or another process trains into it.
     """
     with _prepared(out, recipe.settings, encoder):
-        parted = parting(beginning)
-        taught = Teachers.load(teachers, recipe, taxonomy) if teachers else None
-        if taught is not None:
+        parted, taught = parting(beginning), None
+        if teachers:
             _require_same_parting(beginning, recipe)
+            taught = Teachers.load(teachers, recipe, taxonomy)
             parted["met"] = taught.met.union(parted.get("met", ()))
         lesson = Lesson.of(recipe, taxonomy, folders=folders, view=view, **parted)
         recorded: dict[str, Any] = {"recipe": recipe.record}
