@@ -19,7 +19,7 @@ check: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/codespell src tests taxonomy benchmarks README.md CHANGELOG.md
+	$(BIN)/codespell src tests taxonomy benchmarks docs README.md CHANGELOG.md
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --quiet

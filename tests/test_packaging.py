@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("hatchling")
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = (".ci", "benchmarks", "notebooks", "src", "synth", "taxonomy", "tests")
+FOLDERS = (".ci", "benchmarks", "docs", "notebooks", "src", "synth", "taxonomy", "tests")
 FILES = ("CHANGELOG.md", "LICENSE", "Makefile", "README.md", "constraints.txt", "pyproject.toml")
 
 

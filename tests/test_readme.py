@@ -1,4 +1,4 @@
-"""What the README says can be done."""
+"""What README and guide say can be done."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from typer.main import get_command
 from demur.cli import app
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def blocks(language: str) -> list[str]:
-    """Return the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    """Return the fenced blocks of a language, of all pages."""
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what the headings of a page are linked by."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def console_lines() -> list[str]:
@@ -26,8 +33,8 @@ def console_lines() -> list[str]:
     return [line for line in lines if line]
 
 
-@pytest.mark.parametrize("line", [line for line in console_lines() if line.startswith("demur ")])
-def test_a_command_of_the_readme_is_one_that_the_command_line_takes(line: str) -> None:
+@pytest.mark.parametrize("line", sorted({line for line in console_lines() if line.startswith("demur ")}))
+def test_a_command_of_the_guide_is_one_that_the_command_line_takes(line: str) -> None:
     """Its subcommand exists, and takes the options and arguments given."""
     command = get_command(app)
     words = shlex.split(line)[1:]
@@ -45,7 +52,7 @@ def test_a_make_command_of_the_readme_is_a_target(line: str) -> None:
 
 def test_a_make_target_that_the_readme_speaks_of_is_there() -> None:
     """In its prose, too."""
-    targets = set(re.findall(r"`make ([\w-]+)`", README))
+    targets = set(re.findall(r"`make ([\w-]+)`", TEXT))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert targets >= {"check", "test", "test-slow", "test-ray"}
     assert not [name for name in targets if not re.search(rf"^{name}:", makefile, flags=re.MULTILINE)]
@@ -75,8 +82,17 @@ def test_the_readme_of_the_written_rows_names_every_file_of_them() -> None:
     assert not [name for name in names if not name.startswith("corpus/") and f"**`{name}`**" not in text]
 
 
-def test_every_link_of_the_readme_to_a_file_leads_somewhere() -> None:
-    """Links into the repository name files and folders that are there."""
-    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", README.replace("\n", " ")) if "://" not in target]
-    assert targets
-    assert not [target for target in targets if not (ROOT / target).exists()]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_to_a_file_leads_somewhere(page: Path) -> None:
+    """Links into the repository name files and folders that are there, and headings that these have."""
+    links = re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8").replace("\n", " "))
+    targets = [link.partition("#") for link in links if "://" not in link]
+    assert not [name for name, _, _ in targets if not (page.parent / name).exists()]
+    assert not [heading for name, _, heading in targets if heading and heading not in anchors(page.parent / name)]
+
+
+def test_the_readme_leads_to_every_page_of_the_guide() -> None:
+    """A page that nothing links to is read by nobody."""
+    readme = PAGES[0].read_text(encoding="utf-8")
+    assert len(PAGES) > 1
+    assert not [page.name for page in PAGES[1:] if f"(docs/{page.name})" not in readme]
