@@ -100,7 +100,7 @@ def test_the_exports_give_the_same_probabilities(
 ) -> None:
     """On 200 conversations of the example, gate and kinds agree with the analyzer to 1e-4."""
     assert len(example) == 200
-    texts = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens).texts(example)
+    texts = Renderer(weights.tokenizer, **weights.manifest.view).texts(example)
     verdicts = list(analyzer.label(example))
     gate, categories = (plain_pipeline(folder, texts) for folder in exported)
     for verdict, scores, kinds in zip(verdicts, gate, categories, strict=True):

@@ -153,6 +153,33 @@ def test_older_context_keeps_a_share_beside_a_long_request_and_reply(tokenizer: 
     assert text.count(ELLIPSIS) == 3
 
 
+@pytest.mark.parametrize("max_tokens", [128, MAX_TOKENS])
+def test_of_earlier_turns_only_the_end_is_kept(tokenizer: Tokenizer, max_tokens: int) -> None:
+    """Their last word, in no more tokens than are wanted; system prompt, request and reply are as without them."""
+    rng = random.Random(8)
+    earlier: list[tuple[Role, str]] = [("user", words(30, rng)), ("assistant", f"{words(300, rng)} in the end")]
+    turns = (Turn("system", "Be kind."), *(Turn(*turn) for turn in earlier))
+    last = (Turn("user", "And then?"), Turn("assistant", "I cannot say."))
+    (text,) = Renderer(tokenizer, max_tokens=max_tokens, earlier_tokens=32).texts([Conversation((*turns, *last))])
+    start, end = "<|system|>Be kind.<|...|>", " in the end<|user|>And then?<|assistant|>I cannot say."
+    assert text.startswith(start)
+    assert text.endswith(end)
+    kept = text.removeprefix("<|system|>Be kind.").removesuffix("<|user|>And then?<|assistant|>I cannot say.")
+    # Two special tokens, and no word of more than 12 letters falls on the edge.
+    assert 32 - 12 <= n_tokens(tokenizer, kept) - 2 <= 32
+
+
+def test_earlier_turns_that_are_few_are_kept_whole(tokenizer: Tokenizer) -> None:
+    """What is not more than is wanted stays; a request with tool results is none of it, however long."""
+    last = (Turn("user", "And?"), Turn("tool", "a " * 100), Turn("assistant", "No."))
+    conversation = Conversation((Turn("user", "Hi"), Turn("assistant", "Hello"), *last))
+    n_earlier = n_tokens(tokenizer, "<|user|>Hi<|assistant|>Hello") - 2
+    (kept,) = Renderer(tokenizer, earlier_tokens=n_earlier).texts([conversation])
+    assert kept == plain_text(conversation)
+    (left_out,) = Renderer(tokenizer, earlier_tokens=0).texts([conversation])
+    assert left_out == plain_text(Conversation(last))
+
+
 def test_short_parts_are_left_whole_beside_a_long_one(tokenizer: Tokenizer) -> None:
     """Only what is long loses its middle."""
     text = render(tokenizer, Conversation.of(words(900, random.Random(7)), "I cannot do that.", system="Be kind."))
@@ -231,7 +258,7 @@ def test_tokens_are_those_of_the_texts(tokenizer: Tokenizer, alphabet: str) -> N
         Conversation.of(words(n, rng, ALPHABETS[alphabet]), words(m, rng, ALPHABETS[alphabet]))
         for n, m in [(1, 1), (3, 5), (40, 2), (2, 60), (80, 80)]
     ]
-    renderer = Renderer(tokenizer, max_tokens=96)
+    renderer = Renderer(tokenizer, max_tokens=96, earlier_tokens=24)
     expected = windowed(renderer.texts(conversations), tokenizer=tokenizer, max_tokens=96)
     assert renderer.tokens(conversations) == expected
     assert max(map(len, expected)) <= 96

@@ -223,6 +223,7 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
         "encoder_files_sha256": loaded_weights.encoder.files_sha256,
         "engine": "fixed",
         "max_tokens": 512,
+        "earlier_tokens": 32,
         "first_look": None,
         "evidence": False,
     }

@@ -291,12 +291,20 @@ def test_replies_in_scripts_that_the_labeler_was_not_made_for_are_told(
 def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
     """Not as a program would print its variables."""
     look = {"tokens": 96, "below": 0.029058}
-    model = {"name": "demur", "max_tokens": 512, "first_look": look, "evidence": True, "odd_part": {"a": 1}}
+    model = {
+        "name": "demur",
+        "max_tokens": 512,
+        "earlier_tokens": 32,
+        "first_look": look,
+        "evidence": True,
+        "odd_part": {"a": 1},
+    }
     options = {"limit": 9, "layout": "alpaca", "fields": {"output": "bot"}, "turns": "all", "chunk": 1024}
     manifest = {**full_audit.manifest, "model": model, "options": options}
     text = render_markdown(replace(full_audit, manifest=manifest))
     expected = [
-        "- Model: demur; reads at most 512 tokens of a conversation; first look at 96 tokens of longer texts, where",
+        "- Model: demur; reads at most 512 tokens of a conversation; at most 32 of them of turns between system prompt",
+        "between system prompt and last request; first look at 96 tokens of longer texts, where",
         "where a probability of refusal below 0.0291 is taken for an answer; finds the sentence that carries a",
         "finds the sentence that carries a refusal; odd part a 1\n",
         "- Thresholds: a reply refuses from a probability of 0.5 on; a refusal is partial from 0.5 on; a further kind",

@@ -344,6 +344,16 @@ def test_the_mean_reads_what_its_trainings_read_unless_told_otherwise(
         assert {each["max_tokens"] for each in manifest.training["averaged"]} == {512}
 
 
+def test_how_much_the_mean_reads_of_earlier_turns_is_the_recipes_choice(
+    mean: Callable[..., Manifest], recipe: Recipe, tiny_weights: Path, copy: Callable[..., Path]
+) -> None:
+    """Trainings that read more and less of them can be averaged, and each is recorded with what it read."""
+    of_all = copy(earlier_tokens=None)
+    manifest = mean(tiny_weights, of_all, recipe=replace(recipe, settings=replace(recipe.settings, earlier_tokens=8)))
+    assert manifest.view == {"max_tokens": 512, "earlier_tokens": 8}
+    assert [each["earlier_tokens"] for each in manifest.training["averaged"]] == [32, None]
+
+
 def test_a_window_that_the_encoder_has_no_room_for_is_refused(
     mean: Callable[..., Manifest], copy: Callable[..., Path], tiny_encoder: Path, tmp_path: Path
 ) -> None:

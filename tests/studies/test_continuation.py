@@ -90,6 +90,7 @@ def test_the_manifest_says_where_training_began(
         "tensors_sha256": before.tensors_sha256,
         "taxonomy_fingerprint": before.taxonomy_fingerprint,
         "max_tokens": 512,
+        "earlier_tokens": 32,
         "kinds_added": ["usage_limits"],
         "kinds_left_out": [],
         "is_calibration_kept": True,
@@ -106,15 +107,28 @@ def test_the_manifest_says_where_training_began(
     assert Beginning.load(tmp_path / "out").added(wider_taxonomy) == ()
 
 
-def test_a_calibration_is_not_kept_for_another_window(
-    tiny_weights: Path, labelled_file: Path, taxonomy: Taxonomy, tiny_settings: Any, tmp_path: Path
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"window": None}, r"calibrated for window 512, and .* have 64; .* set settings\.window to 512"),
+        ({"earlier_tokens": None}, r"for earlier_tokens 32, and .* have null; .* set settings\.earlier_tokens to 32"),
+    ],
+)
+def test_a_calibration_is_not_kept_for_another_view(
+    tiny_weights: Path,
+    labelled_file: Path,
+    taxonomy: Taxonomy,
+    tiny_settings: Any,
+    tmp_path: Path,
+    change: dict[str, Any],
+    expected: str,
 ) -> None:
-    """It was fitted to what the network says of texts of that length."""
+    """It was fitted to what the network says of texts of which it sees so much."""
     beginning = Beginning.load(tiny_weights)
-    with pytest.raises(TrainingError, match=r"calibrated for 512 tokens, and .* 64 read; .* settings.window to 512"):
+    with pytest.raises(TrainingError, match=expected):
         train(
             [labelled_file], tmp_path / "out", taxonomy=taxonomy, encoder=beginning.encoder,
-            settings=replace(tiny_settings, epochs=1, window=None), beginning=beginning,
+            settings=replace(tiny_settings, epochs=1, **change), beginning=beginning,
         )  # fmt: skip
 
 

@@ -115,8 +115,14 @@ def _as_before(beginning: Beginning) -> dict[str, Any]:
     """Return the settings of a training that goes on, where they are not given: what fits the weights."""
     from demur.model.settings import TrainingSettings
 
-    window = beginning.manifest.max_tokens
-    return {"rank": beginning.rank, "max_tokens": min(TrainingSettings().max_tokens, window), "window": window}
+    view = beginning.manifest.view
+    window = view["max_tokens"]
+    return {
+        "rank": beginning.rank,
+        "max_tokens": min(TrainingSettings().max_tokens, window),
+        "window": window,
+        "earlier_tokens": view["earlier_tokens"],
+    }
 
 
 def _left_out(rows: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ _MAX_CHARACTERS = 16_384
 # [CLS] and [SEP], which every text gets.
 _SPECIAL_TOKENS = 2
 # The reply is what is judged: it keeps this share where prompt and reply both want more room than there is,
-# and the last request keeps this share of what remains, before the older context.
+# and the last request keeps this share of what remains, before the context.
 _REPLY_SHARE = 0.6
 _REQUEST_SHARE = 0.7
-# Refusals open a reply more often than they close it.
-_HEAD_SHARE = {"context": 0.5, "request": 0.5, "reply": 0.6}
+# Refusals open a reply more often than they close it; of the turns before a request, the last words matter most.
+_HEAD_SHARE = {"earlier": 0.0, "context": 0.5, "request": 0.5, "reply": 0.6}
 
 # What the encoder's tokenizer cannot tell from a role token: it drops case and space.
 _ROLE_TOKEN = re.compile(r"<\s*\|\s*(system|user|assistant|tool)\s*\|\s*>", re.IGNORECASE)
@@ -37,9 +37,14 @@ _ROLE_TOKEN = re.compile(r"<\s*\|\s*(system|user|assistant|tool)\s*\|\s*>", re.I
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    context: str
+    system: str
+    earlier: str
     request: str
     reply: str
+
+    @property
+    def context(self) -> str:
+        return self.system + self.earlier
 
     @property
     def whole(self) -> str:
@@ -61,10 +66,16 @@ def _closed(ids: list[int], max_tokens: int) -> list[int]:
 
 
 def _split(conversation: Conversation) -> _Parts:
-    """Part the text into older context, last request and reply; the request begins at the last user turn."""
+    """Part the text into system prompt, earlier turns, last request and reply; that begins at the last user turn."""
     context = conversation.context
+    first = next((i for i, turn in enumerate(context) if turn.role != "system"), len(context))
     last_user = max((i for i, turn in enumerate(context) if turn.role == "user"), default=len(context))
-    return _Parts(_marked(context[:last_user]), _marked(context[last_user:]), _marked(conversation.turns[-1:]))
+    return _Parts(
+        _marked(context[:first]),
+        _marked(context[first:last_user]),
+        _marked(context[last_user:]),
+        _marked(conversation.turns[-1:]),
+    )
 
 
 def _marked(turns: Sequence[Turn]) -> str:
@@ -80,16 +91,21 @@ def _encodable(text: str) -> str:
 class Renderer:
     """Render conversations into texts that fit the model's window.
 
-    Reply, last request and older context each keep a share of the window, and each loses its middle, never its
-    beginning or its end; `<|...|>` stands for what is left out.
+    Reply, last request and what comes before it each keep a share of the window, and each loses its middle, never its
+    beginning or its end; `<|...|>` stands for what is left out. Of the turns between system prompt and last request,
+    only the end may be wanted.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, *, max_tokens: int = MAX_TOKENS, earlier_tokens: int | None = None
+    ) -> None:
         """Take the tokenizer that counts; `max_tokens` includes the two special tokens.
 
         Args:
             tokenizer: The encoder's own, with neither truncation nor padding set.
             max_tokens: The model's window.
+            earlier_tokens: The most that is kept of the turns between system prompt and last request, whatever room
+                there is; None for all that the window holds.
 
         Raises:
             ValueError: The window is too small to hold request and reply.
@@ -99,12 +115,13 @@ class Renderer:
             raise ValueError(message)
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
+        self._earlier_tokens = earlier_tokens
         self._budget = max_tokens - _SPECIAL_TOKENS
         self._n_ellipsis = len(tokenizer.encode(ELLIPSIS, add_special_tokens=False).ids)
 
     def texts(self, conversations: Sequence[Conversation]) -> list[str]:
         """Return one text a conversation, each of at most `max_tokens` tokens."""
-        parts = [_shortened(_split(conversation)) for conversation in conversations]
+        parts = self._parts(conversations)
         texts = [part.whole for part in parts]
         encodings = self._encode(texts)
         return [
@@ -117,7 +134,7 @@ class Renderer:
 
         It is what `windowed` makes of `texts`, but texts that fit, as most do, are tokenised once and not twice.
         """
-        parts = [_shortened(_split(conversation)) for conversation in conversations]
+        parts = self._parts(conversations)
         found = [encoding.ids for encoding in self._tokenizer.encode_batch([part.whole for part in parts])]
         longer = [place for place, ids in enumerate(found) if len(ids) > self._max_tokens]
         fitted = windowed(
@@ -126,6 +143,16 @@ class Renderer:
         for place, ids in zip(longer, fitted, strict=True):
             found[place] = ids
         return found
+
+    def _parts(self, conversations: Sequence[Conversation]) -> list[_Parts]:
+        parts = [_shortened(_split(conversation)) for conversation in conversations]
+        if self._earlier_tokens is None:
+            return parts
+        places = [place for place, part in enumerate(parts) if part.earlier]
+        for place, encoding in zip(places, self._encode([parts[place].earlier for place in places]), strict=True):
+            kept = self._cut(parts[place].earlier, encoding, self._earlier_tokens, "earlier")
+            parts[place] = replace(parts[place], earlier=kept)
+        return parts
 
     def _encode(self, texts: list[str]) -> list[Encoding]:
         return self._tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -160,7 +187,7 @@ class Renderer:
 
 
 def _shortened(parts: _Parts) -> _Parts:
-    return _Parts(*(_cut_characters(part) for part in (parts.context, parts.request, parts.reply)))
+    return _Parts(*(_cut_characters(part) for part in (parts.system, parts.earlier, parts.request, parts.reply)))
 
 
 def _cut_characters(text: str) -> str:

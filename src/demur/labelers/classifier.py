@@ -35,6 +35,7 @@ _LANGUAGE = "English"
 # Tokens of the window that evidence is looked for in: a sentence, and the ends of the request. For 106 of 109 refusals
 # of hh-rlhf it was the same sentence as in 512 tokens, for two thirds of the tokens; in 64 tokens, for 103.
 _EVIDENCE_TOKENS = 96
+_EVIDENCE_EARLIER = 0
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512
 
@@ -97,9 +98,10 @@ class Analyzer:
         self._engine = TorchEngine(weights.network) if engine is None else engine
         self._with_evidence = evidence
         self._tokenizer = weights.tokenizer
-        self._renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        view = weights.manifest.view
+        self._renderer = Renderer(weights.tokenizer, **view)
         brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
-        self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief)
+        self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief, earlier_tokens=_EVIDENCE_EARLIER)
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds, thresholds)
@@ -168,7 +170,7 @@ class Analyzer:
             "encoder": self._manifest.encoder,
             "encoder_files_sha256": self._encoder.files_sha256,
             "engine": self._engine.name,
-            "max_tokens": self._manifest.max_tokens,
+            **self._manifest.view,
             "first_look": None if self._first is None else asdict(self._first),
             "evidence": self._with_evidence,
         }
@@ -220,7 +222,7 @@ class Analyzer:
         if self._first is None:
             return _Window(conversations, places, tokens, {})
         longer = [i for i, ids in enumerate(tokens) if self._first.is_worth(len(ids))]
-        renderer = Renderer(self._tokenizer, max_tokens=self._first.tokens)
+        renderer = Renderer(self._tokenizer, **{**self._manifest.view, "max_tokens": self._first.tokens})
         shortened = renderer.tokens([conversations[places[i]] for i in longer])
         return _Window(conversations, places, tokens, dict(zip(longer, shortened, strict=True)))
 

@@ -44,6 +44,7 @@ def frozen_analyzer(
         categories=taxonomy.keys,
         low_rank_scale=settings.low_rank_scale,
         max_tokens=settings.reads,
+        earlier_tokens=settings.earlier_tokens,
         thresholds={},
         calibration={},
         held_out={},

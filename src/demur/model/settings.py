@@ -38,6 +38,8 @@ class TrainingSettings:
         max_tokens: Window of the training texts; shorter than the encoder's own for speed, since few texts are longer.
         window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges. None for that of
             the training texts: in a wider one, long texts are judged worse.
+        earlier_tokens: The most that is read, in training and in use, of the turns between system prompt and last
+            request, from their end; None for all that the window holds.
         low_rank_dropout: Share of the inputs of the low-rank updates that a step leaves out. Drawing them for
             every layer takes a third of a step on a CPU.
         partial_weight: Weight of the loss of *partial* beside the gate's.
@@ -67,6 +69,7 @@ class TrainingSettings:
     low_rank_scale: _Positive = 2.0
     max_tokens: _Window = 256
     window: _Window | None = None
+    earlier_tokens: _Natural | None = 32
     low_rank_dropout: _Share = 0.0
     partial_weight: _Factor = 0.5
     group_weight: _Factor = 0.5

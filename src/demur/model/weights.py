@@ -63,6 +63,8 @@ class Manifest(BaseModel):
         categories: Keys of the head's labels, in order.
         low_rank_scale: Factor s of the low-rank updates, W + s · B A.
         max_tokens: Window that is judged with; that of the training may have been shorter.
+        earlier_tokens: The most that is read of the turns between system prompt and last request; None for all that the
+            window holds, as weights of before it was kept do.
         thresholds: Where probabilities become decisions, by the names in `Thresholds`: for `refusal` always 0.5; for
             `partial` and `further` as fitted on held-out rows, where these are enough.
         calibration: What was fitted on held-out rows and folded into the heads, for the record.
@@ -88,6 +90,7 @@ class Manifest(BaseModel):
     categories: tuple[str, ...]
     low_rank_scale: float
     max_tokens: int
+    earlier_tokens: Annotated[int, Field(ge=0)] | None = None
     thresholds: dict[str, float]
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]
@@ -118,13 +121,18 @@ class Manifest(BaseModel):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return what decides the probabilities that texts get: the same tensors judge otherwise in another window."""
+        """Return what decides the probabilities that texts get, the tensors and how much of a text they see."""
         return {
             "weights": self.tensors_sha256,
             "encoder": self.encoder_files_sha256,
             "low_rank_scale": self.low_rank_scale,
-            "max_tokens": self.max_tokens,
+            **self.view,
         }
+
+    @property
+    def view(self) -> dict[str, Any]:
+        """Return how much of a conversation is read, as `Renderer` takes it."""
+        return {"max_tokens": self.max_tokens, "earlier_tokens": self.earlier_tokens}
 
     @property
     def held_out_seed(self) -> int | None:

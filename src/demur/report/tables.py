@@ -45,6 +45,7 @@ _OF_MODEL = {
     "encoder_files_sha256": "encoder fingerprint {}",
     "engine": "engine {}",
     "max_tokens": "reads at most {} tokens of a conversation",
+    "earlier_tokens": "at most {} of them of turns between system prompt and last request",
     "endpoint": "at {}",
 }
 _PAIRS = {
@@ -242,6 +243,8 @@ def _of_model(key: str, value: Any) -> str:  # noqa: ANN401  # labelers of other
         case "first_look", {"tokens": tokens, "below": float(below)}:
             settled = f"a probability of refusal below {below:.3g} is taken for an answer"
             return f"first look at {tokens} tokens of longer texts, where {settled}"
+        case "earlier_tokens", None:
+            return "reads as much of earlier turns as there is room for"
         case "evidence", bool():
             return f"{'finds' if value else 'does not look for'} the sentence that carries a refusal"
     if isinstance(value, Mapping):

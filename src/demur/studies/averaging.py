@@ -60,7 +60,8 @@ def average(
         encoder: Where the encoder is, if not where the first manifest says; must be the same file.
         rank: Rank that is kept of what the mean changes in each layer, 1 at least; None for all, which is the sum of
             the trainings' ranks, or whole layers where these were trained whole.
-        window: Tokens that the mean reads of a text; None for those that the trainings read.
+        window: Tokens that the mean reads of a text; None for those that the trainings read. How many of these may be
+            of earlier turns, the recipe says.
 
     Raises:
         TrainingError: The window is none that weights can have.
@@ -158,7 +159,7 @@ def _record(manifest: Manifest) -> dict[str, Any]:
     recipe = manifest.training.get("recipe")
     return {
         "weights_sha256": manifest.tensors_sha256,
-        "max_tokens": manifest.max_tokens,
+        **manifest.view,
         "recipe": None if recipe is None else {name: recipe.get(name) for name in ("sha256", "name")},
         # What was met is said once, of all.
         "training": {name: value for name, value in manifest.training.items() if name != "met_prompts"},

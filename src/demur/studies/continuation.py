@@ -51,15 +51,24 @@ def require_calibrated(beginning: Beginning, lesson: Lesson) -> None:
     """Refuse to keep a calibration that was fitted to other readings of the texts than the weights will give.
 
     Raises:
-        TrainingError: There are too few prompts to calibrate anew, and the windows differ.
+        TrainingError: There are too few prompts to calibrate anew, and the weights would read more or less of a text.
     """
-    before, after = beginning.manifest.max_tokens, lesson.recipe.settings.reads
-    if lesson.parts.is_thin and before != after:
-        message = (
-            f"the weights to begin with are calibrated for {before} tokens, and the settings have {after} read; there "
-            f"are too few prompts to calibrate anew (fewer than {_ENOUGH_PROMPTS}): set settings.window to {before}"
-        )
-        raise TrainingError(message)
+    settings, view = lesson.recipe.settings, beginning.manifest.view
+    before = {"window": view["max_tokens"], "earlier_tokens": view["earlier_tokens"]}
+    after = {"window": settings.reads, "earlier_tokens": settings.earlier_tokens}
+    for name, calibrated in before.items() if lesson.parts.is_thin else ():
+        if after[name] != calibrated:
+            message = (
+                f"the weights to begin with are calibrated for {name} {_written(calibrated)}, and the settings have "
+                f"{_written(after[name])}; there are too few prompts to calibrate anew (fewer than {_ENOUGH_PROMPTS}): "
+                f"set settings.{name} to {_written(calibrated)}"
+            )
+            raise TrainingError(message)
+
+
+def _written(value: int | None) -> str:
+    """Write a setting as a recipe does."""
+    return "null" if value is None else str(value)
 
 
 def warn_of_forgetting(beginning: Beginning, training: Sequence[Example], taxonomy: Taxonomy) -> None:
@@ -81,7 +90,7 @@ def begun(beginning: Beginning | None, lesson: Lesson, taxonomy: Taxonomy) -> di
         "from_weights": {
             "tensors_sha256": before.tensors_sha256,
             "taxonomy_fingerprint": before.taxonomy_fingerprint,
-            "max_tokens": before.max_tokens,
+            **before.view,
             "kinds_added": list(beginning.added(taxonomy)),
             "kinds_left_out": list(beginning.left_out(taxonomy)),
             "is_calibration_kept": lesson.parts.is_thin,

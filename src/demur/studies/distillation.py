@@ -88,7 +88,7 @@ class Teachers:
             {
                 "weights_sha256": manifest.tensors_sha256,
                 "encoder": manifest.encoder,
-                "max_tokens": manifest.max_tokens,
+                **manifest.view,
                 "recipe": None if (recipe := manifest.training.get("recipe")) is None else recipe.get("name"),
                 "avoided_files": avoided_files(manifest.training),
             }

@@ -98,6 +98,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         categories=taxonomy.keys,
         low_rank_scale=low_rank_scale,
         max_tokens=max_tokens,
+        earlier_tokens=lesson.recipe.settings.earlier_tokens,
         thresholds=kept.thresholds if kept else asdict(thresholds(merged, tuning, tokenizer=tokenizer)),
         calibration=calibration,
         held_out=held_out,

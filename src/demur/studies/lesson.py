@@ -91,21 +91,24 @@ class Lesson:
     def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
         """Return the texts of those tuning rows that become examples, rendered into a smaller window."""
         rows = [row.conversation for row in self.parts.tuning if row.is_refusal is not None]
-        return Renderer(tokenizer, max_tokens=max_tokens).texts(rows)
+        return self._renderer(tokenizer, max_tokens).texts(rows)
 
     def examples(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example], list[Example]]:
         """Build the examples of the three sides; what measures sees the whole window, as it will in use."""
         settings, balance = self.recipe.settings, self.recipe.balance
-        renderer = Renderer(tokenizer, max_tokens=settings.max_tokens)
+        renderer = self._renderer(tokenizer, settings.max_tokens)
         training = self._examples(self.parts.training, taxonomy, renderer, opinions=self.opinions)
         weighed = balanced(training, exponent=balance.exponent, cap=balance.cap)
         return weighed, *self.held_out(taxonomy, tokenizer)
 
     def held_out(self, taxonomy: Taxonomy, tokenizer: Tokenizer) -> tuple[list[Example], list[Example]]:
         """Build the examples that tune, and those that measure, alone."""
-        renderer = Renderer(tokenizer, max_tokens=self.recipe.settings.reads)
+        renderer = self._renderer(tokenizer, self.recipe.settings.reads)
         tuning, measuring = self.parts.tuning, self.parts.measuring
         return self._examples(tuning, taxonomy, renderer), self._examples(measuring, taxonomy, renderer)
+
+    def _renderer(self, tokenizer: Tokenizer, max_tokens: int) -> Renderer:
+        return Renderer(tokenizer, max_tokens=max_tokens, earlier_tokens=self.recipe.settings.earlier_tokens)
 
     def _examples(
         self,

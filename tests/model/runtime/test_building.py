@@ -127,7 +127,13 @@ def test_it_is_built_once(loaded_weights: Weights) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"tensors_sha256": "0" * 64}, {"max_tokens": 100}, {"thresholds": {"refusal": 0.4}}, {"low_rank_scale": 9.0}],
+    [
+        {"tensors_sha256": "0" * 64},
+        {"max_tokens": 100},
+        {"earlier_tokens": None},
+        {"thresholds": {"refusal": 0.4}},
+        {"low_rank_scale": 9.0},
+    ],
 )
 def test_other_weights_are_built_anew(loaded_weights: Weights, change: dict[str, object]) -> None:
     """By all of the manifest that decides verdicts."""
