@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Judge = Callable[[Sequence[Conversation]], list[bool]]
 
 ENGINES = ("torch", "torch-bf16", "onnx", "openvino")
-# Without bf16 in the processor, torch takes twenty times as long in it as in fp32.
+# Where bf16 is not quick, torch takes up to twenty times as long in it as in fp32.
 USUAL_ENGINES = [engine for engine in ENGINES if engine != "torch-bf16" or has_bf16()]
 BASELINES = ("pipeline-1", "pipeline-32", "sorted-32")
 LIMITS = ("reading", "tokenising")
@@ -112,7 +112,7 @@ def judge_of(name: str, source: str, gate: Path, workers: int, limit: int | None
         return _nothing, lambda _: [False for _ in conversations_of(source)]
     if name == "tokenising":
         weights = Weights.load(None, taxonomy=Taxonomy.load())
-        renderer = Renderer(weights.tokenizer, max_tokens=weights.manifest.max_tokens)
+        renderer = Renderer(weights.tokenizer, **weights.manifest.view)
 
         def tokenise(rows: Sequence[Conversation]) -> list[bool]:
             renderer.tokens(rows)
@@ -320,8 +320,8 @@ def _compare(arguments: argparse.Namespace) -> None:
     rows = sampled(arguments.source, arguments.rows)
     window = weights.manifest.max_tokens
     lengths, whole = (
-        [len(ids) for ids in Renderer(weights.tokenizer, max_tokens=tokens).tokens(rows)]
-        for tokens in (window, MAX_TOKENS)
+        [len(ids) for ids in Renderer(weights.tokenizer, **view).tokens(rows)]
+        for view in (weights.manifest.view, {"max_tokens": MAX_TOKENS})
     )
     runs: dict[str, list[Run]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:

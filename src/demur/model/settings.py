@@ -55,7 +55,7 @@ class TrainingSettings:
         seed: Seed of initial heads, order and dropout.
         head_seed: Seed of the initial heads, and of the adapters' first factors, where not `seed`: trainings that are
             to be averaged begin with the same ones, since what one hidden unit of a head stands for is chance.
-        is_bf16: Whether matrix products run in bfloat16 (autocast) where the processor, or the GPU, has it.
+        is_bf16: Whether matrix products run in bfloat16 (autocast) where that is quick on the processor, or the GPU.
     """
 
     __pydantic_config__ = CLOSED

@@ -134,8 +134,8 @@ def _built(maker: Maker, weights: Weights, n_threads: int | None, say: Callable[
     found = find_built(maker, weights)
     if found is not None:
         return found
-    is_emulated = maker.kind == EngineName.torch_bf16 and not has_bf16()
-    how_long = "without bf16 here, all takes twenty times as long as in fp32" if is_emulated else "a minute or more"
+    is_slow = maker.kind == EngineName.torch_bf16 and not has_bf16()
+    how_long = "bf16 is slow here, up to twenty times as long as fp32" if is_slow else "a minute or more"
     say(f"building engine {maker.kind}, once for these weights: {how_long}")
     return built(maker, weights, n_threads=n_threads)
 
