@@ -253,7 +253,7 @@ def table(
 
     Args:
         runs: Those of each contestant.
-        lengths: Tokens of each row in the window of the weights, which the engines read.
+        lengths: Tokens of each row that the weights read of it, and so the engines.
         baseline_lengths: Tokens of each row in the widest window, which the baselines read.
         work: Floating-point operations of what the engines read.
         rates: Those of matrix products, in GFLOP/s.
@@ -337,7 +337,8 @@ def _compare(arguments: argparse.Namespace) -> None:
     rounds = f"median of {n} rounds, least and most in brackets" if n > 1 else "one round"
     text = "\n\n".join([
         f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(whole):.0f} tokens each on average up to "
-        f"{MAX_TOKENS}, which the baselines read, and {np.mean(lengths):.0f} up to {window}, which the engines read; "
+        f"{MAX_TOKENS}, which the baselines read, and {np.mean(lengths):.0f} up to {window}, {_earlier(weights)}, "
+        "which the engines read; "
         f"on {cores}, {dt.datetime.now(tz=dt.UTC).date()}; {rounds}. Matrix products reach "
         + ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in rates.items())
         + ".",
@@ -346,6 +347,11 @@ def _compare(arguments: argparse.Namespace) -> None:
     print(text)
     if arguments.write:
         _write(arguments.write, text)
+
+
+def _earlier(weights: Weights) -> str:
+    most = weights.manifest.earlier_tokens
+    return "all earlier turns among them" if most is None else f"at most {most} of them of earlier turns"
 
 
 def _rates(arguments: argparse.Namespace) -> dict[str, float]:

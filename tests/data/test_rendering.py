@@ -180,6 +180,41 @@ def test_earlier_turns_that_are_few_are_kept_whole(tokenizer: Tokenizer) -> None
     assert left_out == plain_text(Conversation(last))
 
 
+@pytest.mark.parametrize(("system", "n_left_out"), [("", 1), ("Be.", 1), ("you " * 60, 2)])
+def test_what_is_left_of_earlier_turns_is_cut_once_more_from_their_end(
+    tokenizer: Tokenizer, system: str, n_left_out: int
+) -> None:
+    """Where the window has less room for them: one ellipsis stands before the last words, and none is cut in half."""
+    rng = random.Random(9)
+    earlier = (Turn("user", words(30, rng)), Turn("assistant", f"{words(300, rng)} in the end"))
+    last = (Turn("user", words(90, rng)), Turn("assistant", words(90, rng)))
+    opening = (Turn("system", system),) if system else ()
+    (text,) = Renderer(tokenizer, max_tokens=256, earlier_tokens=60).texts([Conversation((*opening, *earlier, *last))])
+    assert n_tokens(tokenizer, text) <= 256
+    context = text.split("<|user|>")[0].replace(ELLIPSIS, "…")
+    assert "<|.." not in context
+    assert "..|>" not in context
+    assert context.count("…") == n_left_out
+    assert context.endswith("the end")
+
+
+@pytest.mark.parametrize("earlier_tokens", range(8, 40))
+def test_no_role_token_is_cut_in_half(tokenizer: Tokenizer, earlier_tokens: int) -> None:
+    """Wherever the cut falls: half a role token says nothing of who speaks."""
+    turns = (Turn("user", "a b c"), Turn("assistant", "d e"), Turn("user", "f"), Turn("assistant", "g h i"))
+    last = (Turn("user", "j"), Turn("assistant", "k"))
+    (text,) = Renderer(tokenizer, earlier_tokens=earlier_tokens).texts([Conversation((*turns, *last))])
+    rest = text.replace(ELLIPSIS, "").replace("<|user|>", "").replace("<|assistant|>", "")
+    assert set(rest) <= set("abcdefghijk ")
+
+
+def test_where_nobody_asks_all_before_the_reply_is_what_it_answers(tokenizer: Tokenizer) -> None:
+    """None of it is an earlier turn, but for the system prompt, which is kept anyway."""
+    turns = (Turn("system", "Be kind."), Turn("tool", "a " * 100), Turn("assistant", "No."))
+    (text,) = Renderer(tokenizer, earlier_tokens=8).texts([Conversation(turns)])
+    assert text == plain_text(Conversation(turns))
+
+
 def test_short_parts_are_left_whole_beside_a_long_one(tokenizer: Tokenizer) -> None:
     """Only what is long loses its middle."""
     text = render(tokenizer, Conversation.of(words(900, random.Random(7)), "I cannot do that.", system="Be kind."))

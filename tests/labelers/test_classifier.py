@@ -516,3 +516,47 @@ def test_a_first_look_is_taken_where_it_is_asked_for_and_known(loaded_weights: W
     assert looking(loaded_weights, refusal=0.01)[1].describe()["first_look"] == {"tokens": 64, "below": 0.1}
     unfitted = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update={"first_look": None}))
     assert Analyzer(unfitted, first_look=True).describe()["first_look"] is None
+
+
+CHAT = Conversation((
+    Turn("user", "Hello? " * 60), Turn("assistant", "Here is bread. " * 60), Turn("user", "Why?"),
+    Turn("assistant", "No. I can't help."),
+))  # fmt: skip
+
+
+@pytest.mark.parametrize("earlier_tokens", [None, 0, 16])
+def test_of_earlier_turns_as_much_is_read_as_the_weights_say(
+    loaded_weights: Weights, earlier_tokens: int | None
+) -> None:
+    """All that fits where they say nothing, as weights of before do; at a first look, too. Evidence reads none."""
+    manifest = loaded_weights.manifest.model_copy(
+        update={"earlier_tokens": earlier_tokens, "first_look": FirstLook(100, 0.1)}
+    )
+    weights = replace(loaded_weights, manifest=manifest)
+    engine = Counting(0.9, 0.1, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
+    one(Analyzer(weights, engine=engine, first_look=True, evidence=True), CHAT)
+    without = len(loaded_weights.tokenizer.encode("<|user|>Why?<|assistant|>No. I can't help.").ids)
+    *whole, no, cannot = engine.lengths
+    assert max(no, cannot) < without
+    if earlier_tokens is None:
+        first, second = whole
+        assert 90 <= first <= 100
+        assert second > 300
+    else:
+        assert whole[0] - without in range(max(0, earlier_tokens - 8), earlier_tokens + 1)
+        assert len(whole) == 1
+
+
+def test_a_first_look_reads_no_more_of_earlier_turns(loaded_weights: Weights) -> None:
+    """A long reply gets one, and room is left where earlier turns would have filled it."""
+    known = {"earlier_tokens": 0, "first_look": FirstLook(100, 0.95)}
+    weights = replace(loaded_weights, manifest=loaded_weights.manifest.model_copy(update=known))
+    engine = Counting(0.9, 0.1, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
+    long = Conversation((*CHAT.context, Turn("assistant", "No. " * 150)))
+    one(Analyzer(weights, engine=engine, first_look=True), long)
+    alone = Counting(0.9, 0.1, [1.0, *[0.0] * (len(weights.taxonomy) - 1)])
+    one(
+        Analyzer(weights, engine=alone, first_look=True),
+        Conversation((*CHAT.context[2:], Turn("assistant", "No. " * 150))),
+    )
+    assert engine.lengths == alone.lengths

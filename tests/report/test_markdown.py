@@ -313,9 +313,11 @@ def test_how_it_was_made_is_said_in_words(full_audit: Audit) -> None:
         "columns given\\: output=bot\n",
     ]
     assert [line for line in expected if line not in text] == []
-    plain = replace(full_audit, manifest={**manifest, "model": {"name": "x", "first_look": None, "evidence": False}})
+    of_before = {"name": "x", "earlier_tokens": None, "first_look": None, "evidence": False}
+    plain = replace(full_audit, manifest={**manifest, "model": of_before})
     last = (
-        "- Model: x; no first look\\: every text is read in full; does not look for the sentence that carries a refusal"
+        "- Model: x; reads as much of earlier turns as there is room for; no first look\\: every text is read in full; "
+        "does not look for the sentence that carries a refusal"
     )
     assert last in render_markdown(plain)
 

@@ -351,6 +351,7 @@ def test_how_much_the_mean_reads_of_earlier_turns_is_the_recipes_choice(
     of_all = copy(earlier_tokens=None)
     manifest = mean(tiny_weights, of_all, recipe=replace(recipe, settings=replace(recipe.settings, earlier_tokens=8)))
     assert manifest.view == {"max_tokens": 512, "earlier_tokens": 8}
+    assert manifest.training["earlier_tokens"] == 8
     assert [each["earlier_tokens"] for each in manifest.training["averaged"]] == [32, None]
 
 

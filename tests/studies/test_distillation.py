@@ -171,6 +171,7 @@ def test_two_windows_of_the_same_weights_are_two_teachers(
     one, other = Teachers.load([tiny_weights, narrow], recipe, taxonomy).manifests
     assert one.tensors_sha256 == other.tensors_sha256
     assert [each["max_tokens"] for each in Teachers((one, other), ()).record] == [one.max_tokens, 64]
+    assert {each["earlier_tokens"] for each in Teachers((one, other), ()).record} == {32}
     even = (1 / len(taxonomy),) * len(taxonomy)
     for manifest, refusal in ((one, 0.9), (other, 0.2)):
         voice: Any = Said(taxonomy, {"No.": (refusal, even)})

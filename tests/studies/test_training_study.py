@@ -569,3 +569,25 @@ def test_the_arithmetic_of_training_is_recorded(
     monkeypatch.setattr(training, "has_bf16", lambda: is_quick)
     settings = replace(tiny_settings, epochs=1, is_bf16=True)
     assert trained([labelled_file], tmp_path / "out", settings=settings).training["precision"] == expected
+
+
+def test_training_and_held_out_texts_hold_as_much_of_earlier_turns_as_the_settings_say(
+    taxonomy: Taxonomy, tiny_settings: TrainingSettings, labelled_rows: list[dict[str, Any]], tiny_encoder: Path,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """Those that the weights will read in use."""
+    said = {"role": "assistant", "content": "quagga"}
+    rows = [
+        {**row, "messages": [{"role": "user", "content": f"zebra {number}"}, said, *row["messages"]]}
+        for number, row in enumerate(labelled_rows)
+    ]
+    file = tmp_path / "chats.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    tokenizer = Encoder.find(str(tiny_encoder)).tokenizer()
+    for earlier_tokens, expected in ((None, True), (0, False)):
+        settings = replace(tiny_settings, max_tokens=512, earlier_tokens=earlier_tokens)
+        lesson = Lesson.of(Recipe.of_files([file], settings=settings), taxonomy)
+        sides = lesson.examples(taxonomy, tokenizer)
+        assert all(sides)
+        assert {"quagga" in example.text for side in sides for example in side} == {expected}
+        assert {"quagga" in text for text in lesson.shortened(tokenizer, 500)} == {expected}

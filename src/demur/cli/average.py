@@ -22,7 +22,11 @@ def average(
         ),
     ],
     recipe: Annotated[
-        str, typer.Option(help="Recipe (a YAML file, or `shipped`) whose held-out rows calibrate and measure the mean.")
+        str,
+        typer.Option(
+            help="Recipe (a YAML file, or `shipped`) whose held-out rows calibrate and measure the mean, and whose "
+            "settings say how much it reads of earlier turns."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the averaged weights.")],
     rank: Annotated[

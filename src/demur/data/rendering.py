@@ -33,6 +33,8 @@ _HEAD_SHARE = {"earlier": 0.0, "context": 0.5, "request": 0.5, "reply": 0.6}
 
 # What the encoder's tokenizer cannot tell from a role token: it drops case and space.
 _ROLE_TOKEN = re.compile(r"<\s*\|\s*(system|user|assistant|tool)\s*\|\s*>", re.IGNORECASE)
+# Of ours: others were made harmless.
+_ROLE_CHARACTERS = len("<|assistant|>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +68,18 @@ def _closed(ids: list[int], max_tokens: int) -> list[int]:
 
 
 def _split(conversation: Conversation) -> _Parts:
-    """Part the text into system prompt, earlier turns, last request and reply; that begins at the last user turn."""
+    """Part the text into system prompt, earlier turns, last request and reply.
+
+    The request begins at the last user turn; where there is none, all that follows the system prompt is what is
+    answered.
+    """
     context = conversation.context
     first = next((i for i, turn in enumerate(context) if turn.role != "system"), len(context))
-    last_user = max((i for i, turn in enumerate(context) if turn.role == "user"), default=len(context))
+    request = max((i for i, turn in enumerate(context) if turn.role == "user"), default=first)
     return _Parts(
         _marked(context[:first]),
-        _marked(context[first:last_user]),
-        _marked(context[last_user:]),
+        _marked(context[first:request]),
+        _marked(context[request:]),
         _marked(conversation.turns[-1:]),
     )
 
@@ -93,7 +99,7 @@ class Renderer:
 
     Reply, last request and what comes before it each keep a share of the window, and each loses its middle, never its
     beginning or its end; `<|...|>` stands for what is left out. Of the turns between system prompt and last request,
-    only the end may be wanted.
+    a system prompt that comes later among them, only the end may be wanted.
     """
 
     def __init__(
@@ -105,7 +111,7 @@ class Renderer:
             tokenizer: The encoder's own, with neither truncation nor padding set.
             max_tokens: The model's window.
             earlier_tokens: The most that is kept of the turns between system prompt and last request, whatever room
-                there is; None for all that the window holds.
+                there is, the ellipsis counted: of longer turns below 8 nothing; None for all that the window holds.
 
         Raises:
             ValueError: The window is too small to hold request and reply.
@@ -164,13 +170,26 @@ class Renderer:
         rest = self._budget - for_reply
         for_request = min(n_request, max(int(rest * _REQUEST_SHARE), rest - n_context))
         return (
-            self._cut(parts.context, context, rest - for_request, "context")
+            self._fit_context(parts, context, rest - for_request)
             + self._cut(parts.request, request, for_request, "request")
             + self._cut(parts.reply, reply, for_reply, "reply")
         )
 
+    def _fit_context(self, parts: _Parts, context: Encoding, budget: int) -> str:
+        """Fit system prompt and earlier turns: of these the end, where no more is wanted, and half of the room."""
+        if self._earlier_tokens is None or len(context.ids) <= budget:
+            return self._cut(parts.context, context, budget, "context")
+        system, earlier = self._encode([parts.system, parts.earlier])
+        for_earlier = min(len(earlier.ids), max(budget // 2, budget - len(system.ids)))
+        kept = parts.earlier
+        if len(earlier.ids) > for_earlier:
+            # Its beginning may be cut off already.
+            kept = kept.removeprefix(ELLIPSIS)
+            kept = self._cut(kept, *self._encode([kept]), for_earlier, "earlier")
+        return self._cut(parts.system, system, budget - for_earlier, "context") + kept
+
     def _cut(self, text: str, encoding: Encoding, budget: int, part: str) -> str:
-        """Keep the beginning and the end of a text within the budget of tokens."""
+        """Keep the beginning and the end of a text, or the end alone, within the budget of tokens."""
         n_tokens = len(encoding.ids)
         if n_tokens <= budget:
             return text
@@ -182,7 +201,7 @@ class Renderer:
         tail = _word_end(encoding, n_tokens - (room - n_head))
         # Character offsets, not decoded tokens: case, accents and spacing stay as they were written.
         kept_head = text[: encoding.offsets[head - 1][1]] if head else ""
-        kept_tail = text[encoding.offsets[tail][0] :] if tail < n_tokens else ""
+        kept_tail = text[_past_role(text, encoding.offsets[tail][0]) :] if tail < n_tokens else ""
         return kept_head + ELLIPSIS + kept_tail
 
 
@@ -203,6 +222,12 @@ def _word_start(encoding: Encoding, token: int) -> int:
     while 0 < token < len(words) and words[token] == words[token - 1]:
         token -= 1
     return token
+
+
+def _past_role(text: str, start: int) -> int:
+    """Step over what is left of a role token that begins before: half of one says nothing of who speaks."""
+    around = _ROLE_TOKEN.finditer(text, max(0, start - _ROLE_CHARACTERS), start + _ROLE_CHARACTERS)
+    return next((match.end() for match in around if match.start() < start < match.end()), start)
 
 
 def _word_end(encoding: Encoding, token: int) -> int:

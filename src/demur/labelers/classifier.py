@@ -32,10 +32,10 @@ __all__ = ["Analyzer"]
 
 # Of the shipped encoder, whose vocabulary has little of other scripts, and of nearly all that weights are trained on.
 _LANGUAGE = "English"
-# Tokens of the window that evidence is looked for in: a sentence, and the ends of the request. For 106 of 109 refusals
-# of hh-rlhf it was the same sentence as in 512 tokens, for two thirds of the tokens; in 64 tokens, for 103.
-_EVIDENCE_TOKENS = 96
-_EVIDENCE_EARLIER = 0
+# How much is read where evidence is looked for: a sentence, and the ends of the request. For 131 of 137 refusals of
+# hh-rlhf it was the same sentence as in 512 tokens, for a third of the tokens; with as much of earlier turns as fits in
+# 96 tokens, for 128.
+_EVIDENCE_VIEW = {"max_tokens": 96, "earlier_tokens": 0}
 # Conversations that are rendered and sorted together: enough to fill batches of even length, few enough to stay small.
 _WINDOW = 512
 
@@ -100,8 +100,8 @@ class Analyzer:
         self._tokenizer = weights.tokenizer
         view = weights.manifest.view
         self._renderer = Renderer(weights.tokenizer, **view)
-        brief = min(_EVIDENCE_TOKENS, weights.manifest.max_tokens)
-        self._brief_renderer = Renderer(weights.tokenizer, max_tokens=brief, earlier_tokens=_EVIDENCE_EARLIER)
+        brief = min(_EVIDENCE_VIEW["max_tokens"], weights.manifest.max_tokens)
+        self._brief_renderer = Renderer(weights.tokenizer, **{**_EVIDENCE_VIEW, "max_tokens": brief})
         self.taxonomy = weights.taxonomy
         self.policy = Policy(policy)
         self.thresholds = self.policy.thresholds(weights.thresholds, thresholds)

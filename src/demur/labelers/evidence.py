@@ -83,8 +83,9 @@ def evidence_of(refusals: Sequence[Conversation], probabilities: Sequence[float]
     """Find the evidence of each refusal: the sentence of the highest score, of equals the first.
 
     The score of a sentence is the gate's P(refuses) for the same conversation with the reply reduced to that one
-    sentence; the gate may leave out the middle of what comes before it. All sentences of all refusals go through the
-    gate together. A reply of a single sentence is not read again: its sentence has the score of the reply.
+    sentence; the gate may leave out what comes before it, but for the ends of the request. All sentences of all
+    refusals go through the gate together. A reply of a single sentence is not read again: its sentence has the score of
+    the reply.
 
     It explains the verdict and does not prove it: the gate judged the whole reply, and a refusal that lies in what
     sentences say together, or leave out, has a sentence of the highest score like any other.

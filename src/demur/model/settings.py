@@ -39,7 +39,8 @@ class TrainingSettings:
         window: Window of the weights in use: what chooses the epoch, calibrates, measures and judges. None for that of
             the training texts: in a wider one, long texts are judged worse.
         earlier_tokens: The most that is read, in training and in use, of the turns between system prompt and last
-            request, from their end; None for all that the window holds.
+            request, from their end, the ellipsis counted: of longer turns below 8 nothing; None for all that the
+            window holds.
         low_rank_dropout: Share of the inputs of the low-rank updates that a step leaves out. Drawing them for
             every layer takes a third of a step on a CPU.
         partial_weight: Weight of the loss of *partial* beside the gate's.

@@ -90,7 +90,7 @@ class Manifest(BaseModel):
     categories: tuple[str, ...]
     low_rank_scale: float
     max_tokens: int
-    earlier_tokens: Annotated[int, Field(ge=0)] | None = None
+    earlier_tokens: Annotated[int, Field(ge=0, strict=True)] | None = None
     thresholds: dict[str, float]
     calibration: dict[str, Any]
     held_out: dict[str, list[float]]

@@ -100,6 +100,7 @@ def average(
             "recipe": recipe.record,
             "rank": rank,
             "window": read,
+            "earlier_tokens": settings.earlier_tokens,
             "rows": {"tuning": len(lesson.parts.tuning), "measuring": len(lesson.parts.measuring)},
             # A training that goes on from the mean must not meet these prompts either.
             "held_out_seed": recipe.parting_seed,

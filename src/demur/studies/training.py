@@ -72,7 +72,7 @@ def train(  # noqa: PLR0913  # each is one option of the command line
     Raises:
         TrainingError: There are too few rows, or none that refuses, or none that complies; the folder holds the
             checkpoint of another run; or weights to go on from do not say which prompts they met, or would keep a
-            calibration of another window.
+            calibration of another window, or of other `earlier_tokens`.
         WeightsError: The encoder is of a kind that could be trained and not judge, or has no room for the window.
         SourceError: A file cannot be read.
         OutputError: The folder cannot be made, holds finished weights, or another process trains into it.

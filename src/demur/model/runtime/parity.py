@@ -1,7 +1,8 @@
 """Hold an engine to fp32: on a frozen set of texts it may flip hardly any verdict.
 
 The set comes with the package: texts of ours, of all 16 kinds and of what trips classifiers, of up to 512 tokens, drawn
-from `synth/` by `python -m demur.model.runtime.drawing`. Apart from it lie texts to calibrate quantisation on.
+from `synth/` by `python -m demur.model.runtime.drawing`. They are cut to the window of the weights and not rendered
+anew: some hold more of earlier turns than weights read in use. Apart from it lie texts to calibrate quantisation on.
 """
 
 from __future__ import annotations
