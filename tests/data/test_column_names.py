@@ -32,6 +32,8 @@ NO = "I can't help with that."
         "modelReply",
         "generated_answer",
         "Model_Answer",
+        "response_2",
+        "Answer B",
     ],
 )
 def test_what_is_named_as_a_models_is_judged_before_the_answer(column: str) -> None:
@@ -62,6 +64,22 @@ def test_a_reply_of_a_usual_name_comes_before_one_that_only_ends_so() -> None:
         "'response' is judged, and 'gpt4_response' beside it may be the reply; say which one is, as in --field "
         "response=gpt4_response (fields={'response': 'gpt4_response'})"
     )
+
+
+def test_of_several_replies_alone_one_has_to_be_named() -> None:
+    """By their names: which they are is told, and how to say it."""
+    fields = {"prompt": "Where?", "response_1": NO, "response_2": "In Bamako."}
+    with pytest.raises(LayoutError, match=r"response_1, response_2 may each be .* --field response=response_1$"):
+        detect(fields)
+    assert detect(fields, {"response": "response_2"}).columns["response"] == "response_2"
+
+
+def test_a_numbered_reply_beside_the_usual_one_is_told_of() -> None:
+    """Else half of a file of two models would be left out without a word."""
+    fields = {"prompt": "Where?", "response": "In Bamako.", "response_2": NO}
+    doubt = detect(fields).doubt(fields)
+    assert doubt is not None
+    assert "'response_2' beside it may be the reply" in doubt
 
 
 def test_one_of_several_replies_has_to_be_named() -> None:

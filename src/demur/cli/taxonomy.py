@@ -25,7 +25,7 @@ def show(
     file: File = None,
     category: Annotated[str | None, typer.Option(help="Show this category in full.")] = None,
 ) -> None:
-    """Show the groups and categories, or one category in full."""
+    """Show the groups and categories, or one category in full (`--category KEY`)."""
     taxonomy = _load(file)
     if category is not None:
         from demur.report.guide import category_guide

@@ -54,10 +54,13 @@ def spelling(name: str, columns: Collection[str]) -> str | None:
 
 def is_named_as_reply(column: str) -> bool:
     """Tell whether a column is named as what somebody replied, and not as a reference or a judge: `gpt4_response`."""
-    *others, last = _words(column)
+    words = _words(column)
+    # One of several: `response_2`, `response_b`.
+    is_counted = len(words) > 1 and (words[-1].isdigit() or len(words[-1]) == 1)
+    *others, last = words[:-1] if is_counted else words
     # What came out, beside what was expected: so tools that test models name it.
     is_actual = [*others, last] == ["actual", "output"]
-    return is_actual or (bool(others) and last in _REPLIES and not _OTHERS & {*others})
+    return is_actual or ((bool(others) or is_counted) and last in _REPLIES and not _OTHERS & {*others})
 
 
 def may_be_a_reply(column: str, value: object) -> bool:

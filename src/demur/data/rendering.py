@@ -185,7 +185,8 @@ class Renderer:
         if len(earlier.ids) > for_earlier:
             # Its beginning may be cut off already.
             kept = kept.removeprefix(ELLIPSIS)
-            kept = self._cut(kept, *self._encode([kept]), for_earlier, "earlier")
+            (encoding,) = self._encode([kept])
+            kept = self._cut(kept, encoding, for_earlier, "earlier")
         return self._cut(parts.system, system, budget - for_earlier, "context") + kept
 
     def _cut(self, text: str, encoding: Encoding, budget: int, part: str) -> str:

@@ -341,8 +341,16 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
         "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
         f"(fields={{'prompt': COLUMN, 'response': COLUMN}}){nested_reply(fields, given.values())}"
-        f"{_of_nobody(fields)}"
+        f"{_of_several(fields, given)}{_of_nobody(fields)}"
     )
+
+
+def _of_several(fields: Mapping[str, object], given: Mapping[str, str]) -> str:
+    """Name the columns of which each may be the reply, where nobody said which one is judged."""
+    replies = [name for name, value in fields.items() if is_named_as_reply(name) and isinstance(value, str)]
+    if len(replies) <= 1 or "response" in given:
+        return ""
+    return f". The columns {_listed(replies)} may each be the reply: audit one, as in --field response={replies[0]}"
 
 
 def _of_nobody(fields: Mapping[str, object]) -> str:

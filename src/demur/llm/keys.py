@@ -41,7 +41,10 @@ class ApiKey:
             return cls(None, _NO_KEY)
         value = os.environ.get(variable, "").strip()
         if not value:
-            message = f"no API key: the environment variable {variable} is not set; set it, or name another one"
+            message = (
+                f"no API key: the environment variable {variable} is not set; set it, or name another one with "
+                "--key-env (key_variable=…)"
+            )
             raise EndpointError(message)
         if not (value.isascii() and value.isprintable()):
             message = (
