@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
     from demur.data.chats import Spoken, Values
 
-__all__ = ["CHATS", "REFERENCE", "SHAPES", "Column", "Shape", "judged_column", "reply_column", "rivals"]
+__all__ = [
+    "CHATS",
+    "REFERENCE",
+    "SHAPES",
+    "Column",
+    "Shape",
+    "judged_column",
+    "reply_column",
+    "rivals",
+    "several_replies",
+]
 
 CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
@@ -285,3 +295,11 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
         if (is_reference or folded(name) in usual or is_named_as_reply(name))
         and not (is_whole and chats.is_said_in(fields[judged], fields[name]))
     )
+
+
+def several_replies(fields: Mapping[str, object], given: Mapping[str, str]) -> str:
+    """Name the columns of a row of which each may be the reply, where nobody said which one is judged; else nothing."""
+    replies = [name for name, value in fields.items() if is_named_as_reply(name) and isinstance(value, str)]
+    if len(replies) <= 1 or "response" in given:
+        return ""
+    return f". The columns {', '.join(replies)} may each be the reply: audit one, as in --field response={replies[0]}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from demur.conversation import Conversation, Turn
 from demur.data.chats import is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
-from demur.data.columns import CHATS, REFERENCE, SHAPES, judged_column, reply_column, rivals
+from demur.data.columns import CHATS, REFERENCE, SHAPES, judged_column, reply_column, rivals, several_replies
 from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
 from demur.data.nested import nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
@@ -341,16 +341,8 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
         "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
         f"(fields={{'prompt': COLUMN, 'response': COLUMN}}){nested_reply(fields, given.values())}"
-        f"{_of_several(fields, given)}{_of_nobody(fields)}"
+        f"{several_replies(fields, given)}{_of_nobody(fields)}"
     )
-
-
-def _of_several(fields: Mapping[str, object], given: Mapping[str, str]) -> str:
-    """Name the columns of which each may be the reply, where nobody said which one is judged."""
-    replies = [name for name, value in fields.items() if is_named_as_reply(name) and isinstance(value, str)]
-    if len(replies) <= 1 or "response" in given:
-        return ""
-    return f". The columns {_listed(replies)} may each be the reply: audit one, as in --field response={replies[0]}"
 
 
 def _of_nobody(fields: Mapping[str, object]) -> str:
