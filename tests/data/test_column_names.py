@@ -33,7 +33,7 @@ NO = "I can't help with that."
         "generated_answer",
         "Model_Answer",
         "response_2",
-        "Answer B",
+        "Output B",
     ],
 )
 def test_what_is_named_as_a_models_is_judged_before_the_answer(column: str) -> None:
@@ -72,6 +72,18 @@ def test_of_several_replies_alone_one_has_to_be_named() -> None:
     with pytest.raises(LayoutError, match=r"response_1, response_2 may each be .* --field response=response_1$"):
         detect(fields)
     assert detect(fields, {"response": "response_2"}).columns["response"] == "response_2"
+
+
+def test_choices_of_a_question_are_no_replies() -> None:
+    """Lettered answers beside the answer are what it chooses among, and no reason to stop."""
+    fields = {"question": "Where?", "answer_a": "In Bamako.", "answer_b": "In Accra.", "answer": "In Bamako, I think."}
+    assert detect(fields).columns == {"prompt": "question", "response": "answer"}
+
+
+def test_many_replies_are_not_all_listed() -> None:
+    """A message names ten, and says how many more there are."""
+    with pytest.raises(LayoutError, match=r"response_9 and 90 more may each be the reply"):
+        detect({"prompt": "Where?", **{f"response_{number}": NO for number in range(100)}})
 
 
 def test_a_numbered_reply_beside_the_usual_one_is_told_of() -> None:

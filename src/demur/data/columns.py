@@ -24,6 +24,7 @@ __all__ = [
     "Column",
     "Shape",
     "judged_column",
+    "listed",
     "reply_column",
     "rivals",
     "several_replies",
@@ -45,6 +46,7 @@ _OF_MODELS = (
 _RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "prediction")
 # An answer beside another reply is mostly the reference that the reply is compared with.
 REFERENCE = "answer"
+_COLUMNS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,4 +304,10 @@ def several_replies(fields: Mapping[str, object], given: Mapping[str, str]) -> s
     replies = [name for name, value in fields.items() if is_named_as_reply(name) and isinstance(value, str)]
     if len(replies) <= 1 or "response" in given:
         return ""
-    return f". The columns {', '.join(replies)} may each be the reply: audit one, as in --field response={replies[0]}"
+    return f". The columns {listed(replies)} may each be the reply: audit one, as in --field response={replies[0]}"
+
+
+def listed(columns: Collection[str]) -> str:
+    """Write out columns; an object of rows by id has as many as it has rows."""
+    shown = ", ".join(list(columns)[:_COLUMNS_SHOWN])
+    return shown if len(columns) <= _COLUMNS_SHOWN else f"{shown} and {len(columns) - _COLUMNS_SHOWN:,} more"

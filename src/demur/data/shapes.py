@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from demur.conversation import Conversation, Turn
 from demur.data.chats import is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
-from demur.data.columns import CHATS, REFERENCE, SHAPES, judged_column, reply_column, rivals, several_replies
+from demur.data.columns import CHATS, REFERENCE, SHAPES, judged_column, listed, reply_column, rivals, several_replies
 from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
 from demur.data.nested import nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
@@ -22,7 +22,7 @@ from demur.data.transcripts import is_answered_hh, read_marked, read_transcript,
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from demur.data.columns import Shape
     from demur.data.messages import Message
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text"]
 
 Turns = Literal["last", "all"]
-_COLUMNS_SHOWN = 10
 LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
 
 
@@ -103,7 +102,7 @@ class Layout:
         if not others:
             return None
         return (
-            f"{judged_column(self.columns)!r} is judged, and {_listed(list(map(repr, others)))} beside it may be the "
+            f"{judged_column(self.columns)!r} is judged, and {listed(list(map(repr, others)))} beside it may be the "
             f"reply; say which one is, as in --field response={others[0]} (fields={{'response': {others[0]!r}}})"
         )
 
@@ -154,7 +153,7 @@ class Layout:
             raise LayoutError(message)
         missing = [layout.columns[part] for part in layout.shape.needs if layout.columns[part] not in row.fields]
         if missing:
-            message = f"no column {missing[0]!r}; the row {f'has {_listed(row.fields)}' if row.fields else 'is empty'}"
+            message = f"no column {missing[0]!r}; the row {f'has {listed(row.fields)}' if row.fields else 'is empty'}"
             raise RowError(message, where=row.where)
         columns = layout.shape.completed(layout.columns, row.fields)
         values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}
@@ -255,7 +254,7 @@ def _check_given(fields: Mapping[str, object], given: Mapping[str, str], name: s
     _check_parts(given, name)
     absent = [column for column in given.values() if spelling(column, fields) is None]
     if absent:
-        message = f"no column {absent[0]!r}; the columns are {_listed(fields)}"
+        message = f"no column {absent[0]!r}; the columns are {listed(fields)}"
         raise LayoutError(message)
 
 
@@ -298,7 +297,7 @@ def _one_message_a_row(fields: Mapping[str, object]) -> str:
         (name for name, value in fields.items() if folded(name) in CONTENT_KEYS and isinstance(value, str)), None
     )
     message = (
-        f"the columns {_listed(fields)} hold one message a row; group them under `messages`, one conversation a row"
+        f"the columns {listed(fields)} hold one message a row; group them under `messages`, one conversation a row"
     )
     if text is None:
         return message
@@ -314,7 +313,7 @@ def _check_one_reply(layout: Layout, fields: Mapping[str, object]) -> None:
     replies = [column for column in rivals(layout.columns, fields) if is_named_as_reply(column)]
     if taken is not None and folded(taken) == REFERENCE and len(replies) > 1:
         message = (
-            f"the columns {_listed(replies)} may each be the reply, and {taken!r} is mostly the reference; say which "
+            f"the columns {listed(replies)} may each be the reply, and {taken!r} is mostly the reference; say which "
             f"one is judged, as in --field response={replies[0]} (fields={{'response': {replies[0]!r}}})"
         )
         raise LayoutError(message)
@@ -333,7 +332,7 @@ def _check_no_transcript(layout: Layout, fields: Mapping[str, object]) -> None:
 
 
 def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> str:
-    met = _listed([f"{column} ({type(value).__name__})" for column, value in fields.items()])
+    met = listed([f"{column} ({type(value).__name__})" for column, value in fields.items()])
     chosen = f", with {', '.join(f'{part}={column}' for part, column in given.items())}," if given else ""
     needs = dict.fromkeys(f"{shape.name} ({', '.join(shape.needs)})" for shape in _shapes(name))
     what = "no layout" if name is None else f"not the layout {name!r}"
@@ -353,12 +352,6 @@ def _of_nobody(fields: Mapping[str, object]) -> str:
             keys = ", ".join(map(str, first))
             return f". What {name!r} lists has {keys}, and neither role nor from: give {{role, content}}"
     return ""
-
-
-def _listed(columns: Collection[str]) -> str:
-    """Write out columns; an object of rows by id has as many as it has rows."""
-    shown = ", ".join(list(columns)[:_COLUMNS_SHOWN])
-    return shown if len(columns) <= _COLUMNS_SHOWN else f"{shown} and {len(columns) - _COLUMNS_SHOWN:,} more"
 
 
 def _judged(
