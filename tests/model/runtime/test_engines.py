@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,21 @@ def test_openvino_is_used_once_before_several_threads_may(
     monkeypatch.setattr(OpenVinoEngine, "run", watched)
     opened("openvino", graph, tmp_path, FP32, loaded_weights, tokens)
     assert used == [threading.current_thread()]
+
+
+@pytest.mark.skipif(find_spec("nncf") is None, reason="needs the extra `openvino`")
+@pytest.mark.parametrize("setting", [EVERYTHING, FP32])
+def test_openvino_guards_no_attention_against_seeing_nothing(
+    setting: Setting, graph: Path, tmp_path: Path, loaded_weights: Weights, tokens: list[list[int]]
+) -> None:
+    """Its reader writes a guard for each layer, which no text needs: all have a token to be seen."""
+    import openvino
+
+    opened("openvino", graph, tmp_path, setting, loaded_weights, tokens)
+    (path,) = tmp_path.glob("**/*.xml")
+    found = Counter(node.get_type_name() for node in openvino.Core().read_model(path).get_ops())
+    assert found["ScaledDotProductAttention"] == len(loaded_weights.network.encoder.encoder.layer)
+    assert found["IsNaN"] == 0
 
 
 @pytest.mark.parametrize(("length", "expected"), [(1, 16), (16, 16), (17, 32), (512, 512)])

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "built", "find_built"]
 
 # Of the folder's layout, of how graphs and settings come about, and of how they are run: another number builds anew.
-_FORMAT = 6
+_FORMAT = 7
 _EXACT = "exact.npz"
 # Texts that both engines are timed on, in turns: enough for a second or two.
 _EVERY = 12

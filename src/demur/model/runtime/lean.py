@@ -1,8 +1,8 @@
 """Compute what the heads read, and no more.
 
-The heads read [CLS] alone, so the last layer need not be computed for any other token: its queries, its attention
-output and its feed-forward part, ten twelfths of a layer's products, run for one token a text. Query, key and value are
-one product. The result is the network's own, but for rounding; every engine runs this form.
+The heads read [CLS] alone, so the last layer need not be computed for any other token: its products run for one token a
+text, and keys and values not at all. In the other layers query, key and value are one product. The result is the
+network's own, but for rounding; every engine runs this form.
 """
 
 from __future__ import annotations
@@ -50,38 +50,69 @@ class LeanNetwork(nn.Module):
         return logits.gate, logits.partial, logits.kinds
 
 
-class _Layer(nn.Module):
-    """Run one layer for all tokens."""
+class _LayerEnd(nn.Module):
+    """Run what follows attention in a layer."""
 
     def __init__(self, layer: BertLayer) -> None:
         super().__init__()
-        attention = layer.attention.self
-        self.n_heads = attention.num_attention_heads
-        self.projection = _joined([attention.query, attention.key, attention.value])
+        self.n_heads = layer.attention.self.num_attention_heads
         self.attention_output, self.intermediate, self.output = layer.attention.output, layer.intermediate, layer.output
 
-    def forward(self, hidden: Tensor, is_seen: Tensor) -> Tensor:
-        query, key, value = self.projection(hidden).chunk(3, dim=-1)
-        return self._finished(_attended(query, key, value, is_seen, self.n_heads), hidden)
-
-    def _finished(self, context: Tensor, hidden: Tensor) -> Tensor:
+    def finished(self, context: Tensor, hidden: Tensor) -> Tensor:
         attended = self.attention_output(context, hidden)
         return self.output(self.intermediate(attended), attended)  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-class _LastLayer(_Layer):
-    """Run one layer for the first token alone, which sees all the others."""
+class _Layer(_LayerEnd):
+    """Run one layer for all tokens."""
+
+    def __init__(self, layer: BertLayer) -> None:
+        super().__init__(layer)
+        attention = layer.attention.self
+        self.projection = _joined([attention.query, attention.key, attention.value])
+
+    def forward(self, hidden: Tensor, is_seen: Tensor) -> Tensor:
+        query, key, value = (self._by_head(part) for part in self.projection(hidden).chunk(3, dim=-1))
+        # ONNX Runtime takes no mask that is to be repeated for each query.
+        mask = is_seen.expand(-1, -1, query.shape[2], -1)
+        context = nn.functional.scaled_dot_product_attention(query, key, value, mask)
+        return self.finished(context.transpose(1, 2).flatten(2), hidden)
+
+    def _by_head(self, part: Tensor) -> Tensor:
+        return part.reshape(*part.shape[:2], self.n_heads, -1).transpose(1, 2)
+
+
+class _LastLayer(_LayerEnd):
+    """Run one layer for the first token alone, which sees all the others.
+
+    A single query wants neither the keys nor the values of the other tokens. A head with the query q scores token t by
+    `q · (W_k x_t + b_k)`: that is `(W_k' q) · x_t`, and `q · b_k`, which is the same for all tokens and leaves softmax
+    as it is. The weights a_t of a head sum to 1, so its context is `W_v (Σ a_t x_t) + b_v`. All heads attend to the
+    hidden states themselves then, which spares two products of the whole width for each token.
+    """
 
     def __init__(self, layer: BertLayer) -> None:
         super().__init__(layer)
         attention = layer.attention.self
         self.query = attention.query
-        self.projection = _joined([attention.key, attention.value])
+        # By head, of *shape* `(heads, width of a head, width)`, and `(heads, width, width of a head)`.
+        key, value = (
+            part.weight.detach().reshape(self.n_heads, -1, part.in_features)
+            for part in (attention.key, attention.value)
+        )
+        self.key, self.value = nn.Parameter(key), nn.Parameter(value.transpose(1, 2).contiguous())
+        self.value_bias = attention.value.bias
 
     def forward(self, hidden: Tensor, is_seen: Tensor) -> Tensor:
         first = hidden[:, :1]
-        key, value = self.projection(hidden).chunk(2, dim=-1)
-        return self._finished(_attended(self.query(first), key, value, is_seen, self.n_heads), first)
+        # Heads come first, since each multiplies all texts by a matrix of its own.
+        query = self.query(first).reshape(-1, self.n_heads, self.key.shape[1]).transpose(0, 1)
+        asked = (query @ self.key).transpose(0, 1).unsqueeze(1)
+        states, mask = hidden.unsqueeze(1), is_seen.expand(-1, -1, self.n_heads, -1)
+        scale = self.key.shape[1] ** -0.5
+        seen = nn.functional.scaled_dot_product_attention(asked, states, states, mask, scale=scale)
+        context = (seen.squeeze(1).transpose(0, 1) @ self.value).transpose(0, 1).flatten(1) + self.value_bias
+        return self.finished(context.unsqueeze(1), first)
 
 
 @torch.no_grad()
@@ -91,15 +122,3 @@ def _joined(layers: Sequence[nn.Linear]) -> nn.Linear:
     joined.weight.copy_(torch.cat([layer.weight for layer in layers]))
     joined.bias.copy_(torch.cat([layer.bias for layer in layers]))
     return joined
-
-
-def _attended(query: Tensor, key: Tensor, value: Tensor, is_seen: Tensor, n_heads: int) -> Tensor:
-    """Attend; all of *shape* `(batch, tokens, width)` but the mask, which is `(batch, 1, 1, tokens)`."""
-
-    def by_head(part: Tensor) -> Tensor:
-        return part.reshape(*part.shape[:2], n_heads, -1).transpose(1, 2)
-
-    # ONNX Runtime takes no mask that is to be repeated for each query.
-    mask = is_seen.expand(-1, -1, query.shape[1], -1)
-    context = nn.functional.scaled_dot_product_attention(by_head(query), by_head(key), by_head(value), mask)
-    return context.transpose(1, 2).flatten(2)

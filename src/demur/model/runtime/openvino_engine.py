@@ -105,6 +105,7 @@ def quantise_for_openvino(graph: Path, path: Path, *, setting: Setting, tokens: 
         import openvino
 
     model = openvino.Core().read_model(graph)
+    _drop_guards(model)
     products = [node.get_friendly_name() for node in model.get_ops() if node.get_type_name() == "MatMul"]
     if setting.quantised(products):
         # Looked-up embeddings cost no product, and attention is small beside the layers: both stay as they are.
@@ -122,6 +123,16 @@ def quantise_for_openvino(graph: Path, path: Path, *, setting: Setting, tokens: 
                 ),
             )
     openvino.save_model(model, str(path), compress_to_fp16=False)
+
+
+def _drop_guards(model: Any) -> None:  # noqa: ANN401  # openvino.Model, which strict typing does not know
+    """Take out what makes 0 of the attention of a query that may see nothing: every text has a token to be seen.
+
+    OpenVINO's reader puts it behind each attention, where it takes 4 % of the time.
+    """
+    for node in model.get_ops():
+        if node.get_type_name() == "Select" and node.input_value(0).get_node().get_type_name() == "IsNaN":
+            node.output(0).replace(node.input_value(2))
 
 
 def _named(model: Any, *types: str) -> list[str]:  # noqa: ANN401  # openvino.Model, which strict typing does not know

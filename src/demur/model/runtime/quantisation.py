@@ -15,7 +15,7 @@ __all__ = ["BF16", "FP32", "SETTINGS", "Setting"]
 class Setting:
     """Name the matrix products that stay in higher precision.
 
-    The last layer and the heads always do: they run for one token a text, but for keys and values, and gain little.
+    The last layer and the heads always do: they run for one token a text, and gain little.
 
     Attributes:
         name: What manifests call the setting.
