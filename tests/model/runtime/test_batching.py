@@ -51,8 +51,13 @@ def test_batches_hold_the_budget_and_every_index_once() -> None:
 
 
 def test_texts_are_batched_by_length() -> None:
-    """Lengths 9, 2, 8, 3 within 16: 2 and 3 make 2 · 3 = 6; with 8 it would be 3 · 8 = 24; 8 and 9 make 18 > 16."""
-    assert list(length_batches([9, 2, 8, 3], budget=16)) == [[1, 3], [2], [0]]
+    """96, 16, 80, 32 within 160: 16 and 32 make 2 · 32; with 80 it would be 3 · 80 = 240; 80 and 96 make 192."""
+    assert list(length_batches([96, 16, 80, 32], budget=160)) == [[1, 3], [2], [0]]
+
+
+def test_texts_count_as_the_next_multiple_of_16() -> None:
+    """Of lengths 17 to 20, two fit into 64 as of 32, though three of 17 would."""
+    assert list(length_batches([20, 18, 17, 19], budget=64)) == [[2, 1], [3, 0]]
 
 
 def test_padding_is_zero_and_masked() -> None:
