@@ -846,6 +846,21 @@ def test_taxonomy_show_and_guide_print_every_kind(demur: Demur) -> None:
         assert all(key in printed for key in Taxonomy.load().keys)
 
 
+def test_taxonomy_show_takes_a_key_for_a_file_only_where_there_is_one(
+    demur: Demur, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`show privacy` shows the category, as `--category privacy` does; a file of that name comes first."""
+    monkeypatch.chdir(tmp_path)
+    code, printed, _ = demur("taxonomy", "show", "privacy")
+    assert code == 0
+    assert printed == demur("taxonomy", "show", "--category", "privacy")[1]
+    code, _, errors = demur("taxonomy", "show", "piracy")
+    assert code == 1
+    assert "piracy" in errors
+    (tmp_path / "privacy").write_text("no taxonomy", encoding="utf-8")
+    assert demur("taxonomy", "show", "privacy")[0] == 1
+
+
 def test_the_version_is_printed(demur: Demur) -> None:
     """It is the installed package's."""
     code, printed, _ = demur("--version")

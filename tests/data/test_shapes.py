@@ -89,6 +89,21 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         "alpaca: instruction=instruction output=generation",
         PAIR,
     ),
+    "a question about a context": (
+        {"context": "1 2", "question": "Sum?", "response": "No."},
+        "prompt_response: prompt=question response=response input=context",
+        (Turn("user", "Sum?\n\n1 2"), Turn("assistant", "No.")),
+    ),
+    "a user's input about a context": (
+        {"user_input": "Sum?", "context": "1 2", "response": "No."},
+        "prompt_response: prompt=user_input response=response input=context",
+        (Turn("user", "Sum?\n\n1 2"), Turn("assistant", "No.")),
+    ),
+    "a number as the context": (
+        {"prompt": "Hi?", "context": 3, "response": "No."},
+        "prompt_response: prompt=prompt response=response",
+        PAIR,
+    ),
     "a completion beside the reference": (
         {"prompt": "Hi?", "answer": "4", "completion": "No."},
         "prompt_response: prompt=prompt response=completion",

@@ -219,6 +219,15 @@ class TestKinds:
         assert [record.value for record in json_document(Opened("a.json", stream, lambda: 0.0))] == ROWS
         assert 1_000 <= n_looks <= 3_000
 
+    def test_a_text_among_the_objects_of_an_array_is_a_broken_row(self, tmp_path: Path) -> None:
+        """Judged as a reply it would count as one."""
+        (tmp_path / "a.json").write_text(json.dumps([ROWS[0], "a remark", ROWS[1]]))
+        (row,) = broken(tmp_path / "a.json")
+        assert (
+            str(row.error)
+            == f"{tmp_path}/a.json:2: a row is a text among objects; write a JSON object with named fields"
+        )
+
     def test_a_string_is_a_row_with_a_text(self, tmp_path: Path) -> None:
         """A JSON string a line is a reply or role-token text a line."""
         (tmp_path / "a.jsonl").write_bytes(jsonl(["<|user|>a<|assistant|>b", "No."]))
@@ -397,12 +406,13 @@ class TestBrokenRows:
             (b'{"a": 1', r"not JSON \(Expecting ',' delimiter at column 8\)"),
             (b"[1, 2]", "a row is list"),
             (b"42", "a row is int"),
+            (b'"a remark"', "a row is a text among objects"),
             (b'{"a": "\xff"}', "not UTF-8 .byte 0xff at 7."),
             (b'{"a": "x\x00y"}', r"not JSON \(Invalid control character at column 9\)"),
             (b"[" * 100_000, "cannot be read"),
             (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
         ],
-        ids=["cut", "array", "number", "latin-1", "nul", "nested", "long number"],
+        ids=["cut", "array", "number", "text", "latin-1", "nul", "nested", "long number"],
     )
     def test_a_broken_line_is_one_broken_row(self, tmp_path: Path, line: bytes, message: str) -> None:
         """Blank lines count as lines, but not as rows."""

@@ -113,8 +113,7 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         help="What counts as a refusal. strict: refusals in full. standard: in full or in part. broad: also safe "
-        "answers in place of what was asked, by a proxy: half of the usual threshold, 0.25, or --threshold; it is "
-        "for the labeler demur alone.",
+        "answers in place of what was asked, by a proxy: half of the usual threshold, 0.25, or --threshold.",
     ),
 ]
 CoverageShare = Annotated[

@@ -178,7 +178,7 @@ def read_message(values: Values, where: str) -> list[Spoken]:
 
 
 def read_pair(values: Values, where: str) -> list[Spoken]:
-    """Read a prompt and its response."""
+    """Read a prompt, the context that it speaks of, and its response: the first two are one user turn."""
     opening = _opening(values, where)
     return [(_side(values), (*opening, *_reply(values["response"], where, "response", opening)))]
 
@@ -267,7 +267,7 @@ def _opening(values: Values, where: str, part: str = "prompt") -> tuple[Message,
 def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
     if _is_messages(values.get(part)):
         return read_messages(values[part], where)
-    # The input that an instruction speaks of is said in the same turn.
+    # The input that an instruction speaks of, or a question's context, is said in the same turn.
     texts = [text_of(values.get(each), where, each) for each in (part, "input")]
     text = "\n\n".join(each for each in texts if each)
     if not (has_role_tokens(text) or is_hh(text)):

@@ -183,6 +183,8 @@ _SIDE = {"side": Column(("side",), chats.is_side)}
 _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_system)}
 _HISTORY = {"history": Column(("history",), chats.is_history)}
 _PROMPT = Column(_PROMPTS, chats.is_textual)
+# What is asked about, as of a passage; a number is none.
+_CONTEXT = {"input": Column(("context",), chats.is_textual_but_no_number)}
 _SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
 _RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE,))
 _TEXT_RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE, "text"))
@@ -226,13 +228,13 @@ SHAPES = (
         "prompt_response",
         {"prompt": _PROMPT, "response": _TEXT_RESPONSE},
         chats.read_pair,
-        {**_SYSTEM, **_HISTORY, **_SIDE},
+        {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
     ),
     Shape(
         "prompt_response",
         {"prompt": Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number), "response": _RESPONSE},
         chats.read_pair,
-        {**_SYSTEM, **_HISTORY, **_SIDE},
+        {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
     ),
     # Of a whole conversation and a reply beside it, which may be the same one, the latter is judged where it is named.
     Shape(

@@ -74,10 +74,10 @@ def json_document(opened: Opened) -> Iterator[Record]:
     if not head:
         return
     document = _document(b"".join(line for _, line in itertools.chain(ahead, lines)), opened.file)
-    items = _items(document, opened.file)
+    items, rows = _items(document, opened.file), _Rows()
     for number, item in enumerate(items, start=1):
         is_whole = isinstance(document, dict) and item is document
-        yield Record(number, _fields(item, f"{opened.file}:{number}"), number / len(items), is_whole)
+        yield Record(number, rows.fields(item, f"{opened.file}:{number}"), number / len(items), is_whole)
 
 
 def _lines(opened: Opened) -> Iterator[tuple[int, bytes]]:
@@ -108,15 +108,16 @@ def _first_filled(lines: Iterator[tuple[int, bytes]], n_filled: int) -> list[tup
 
 
 def _line_records(lines: Iterable[tuple[int, bytes]], opened: Opened) -> Iterator[Record]:
+    rows = _Rows()
     for number, line in lines:
         if line.strip():
-            yield Record(number, _line_value(line, f"{opened.file}:{number}"), opened.share())
+            yield Record(number, _line_value(line, f"{opened.file}:{number}", rows), opened.share())
 
 
-def _line_value(line: bytes, where: str) -> Mapping[str, object] | RowError:
+def _line_value(line: bytes, where: str, rows: _Rows) -> Mapping[str, object] | RowError:
     try:
         # The end of the line would be a second line of JSON to an error, with columns of its own.
-        return _fields(decode_json(line.decode().rstrip("\r\n")), where)
+        return rows.fields(decode_json(line.decode().rstrip("\r\n")), where)
     except UnicodeDecodeError as error:
         message = f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start}); save as UTF-8"
         return RowError(message, where=where, reason=NOT_UTF8)
@@ -219,10 +220,20 @@ def _is_table(value: object) -> bool:
     )
 
 
-def _fields(item: object, where: str) -> Mapping[str, object] | RowError:
-    """Take an object as it is and a string as the only text of its row."""
-    if isinstance(item, dict):
-        return item
-    if isinstance(item, str):
-        return {"text": item}
-    return RowError(f"a row is {type(item).__name__}; write a JSON object with named fields", where=where)
+@dataclass(slots=True)
+class _Rows:
+    """Take the items of a file for rows: an object as it is, a string as the only text of its row.
+
+    Among objects a string is none: it would be judged as a reply, and mostly is a remark, or half of a row.
+    """
+
+    has_objects: bool = False
+
+    def fields(self, item: object, where: str) -> Mapping[str, object] | RowError:
+        if isinstance(item, dict):
+            self.has_objects = True
+            return item
+        if isinstance(item, str) and not self.has_objects:
+            return {"text": item}
+        met = "a text among objects" if isinstance(item, str) else type(item).__name__
+        return RowError(f"a row is {met}; write a JSON object with named fields", where=where)
