@@ -25,7 +25,7 @@ def show(
     file: File = None,
     category: Annotated[str | None, typer.Option(help="Show this category in full.")] = None,
 ) -> None:
-    """Show the groups and categories, or one category in full (`--category KEY`)."""
+    """Show the groups and categories, or one category in full: `show KEY`, or `show FILE --category KEY`."""
     if file is not None and category is None and not file.exists() and str(file) in (shipped := _load(None)):
         taxonomy, category = shipped, str(file)
     else:
