@@ -19,6 +19,7 @@ check: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/validate-pyproject pyproject.toml
 	$(BIN)/codespell src tests taxonomy benchmarks docs README.md CHANGELOG.md
 
 test: check

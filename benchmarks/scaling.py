@@ -139,11 +139,13 @@ def main() -> None:
         audit_rows(rows, out, options.labeler, engine=options.engine, dedup=options.dedup)
     else:
         found = _all_sizes(options)
+        # Imported after what is measured, as above.
+        from demur.model.runtime.threads import cores
+
         today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         who = options.labeler if options.labeler == "keywords" else f"{options.labeler}, engine {options.engine}"
         how = f"Labeler `{who}`, {'with' if options.dedup else 'without'} dedup"
-        print(f"{how}, {cores} cores, {platform.machine()}, {today}:\n\n{table(found)}")
+        print(f"{how}, {cores()} cores, {platform.machine()}, {today}:\n\n{table(found)}")
         if options.csv is not None:
             write_csv(found, options.csv)
 

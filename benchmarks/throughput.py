@@ -30,6 +30,7 @@ from demur.labelers.classifier import Analyzer
 from demur.model.runtime.choice import open_engine
 from demur.model.runtime.machine import has_bf16, overflows_in_int8, processor
 from demur.model.runtime.rechecking import EnginePair
+from demur.model.runtime.threads import cores
 from demur.model.weights import Weights
 from demur.taxonomy import Taxonomy
 
@@ -296,7 +297,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=512, help="rows drawn from the source for all but the audit")
     parser.add_argument("--audit-rows", type=int, help="rows that the audit reads from the beginning; all by default")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, in which all take turns")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="cores")
+    parser.add_argument("--workers", type=int, default=cores(), help="cores")
     parser.add_argument("--engines", nargs="*", default=USUAL_ENGINES, choices=ENGINES, help="engines that take part")
     parser.add_argument("--write", type=Path, help=f"Markdown file whose part between {MARKS[0]} and {MARKS[1]} is set")
     parser.add_argument("--contestant", help=argparse.SUPPRESS)
@@ -332,14 +333,14 @@ def _compare(arguments: argparse.Namespace) -> None:
                 last = runs[name][-1]
                 print(f"round {turn + 1}: {name}: {last.rows / last.seconds:,.1f} rows/s", file=sys.stderr, flush=True)
         rates = _rates(arguments)
-    cores = f"{arguments.workers} cores of {processor()}"
+    machine = f"{arguments.workers} cores of {processor()}"
     n = arguments.rounds
     rounds = f"median of {n} rounds, least and most in brackets" if n > 1 else "one round"
     text = "\n\n".join([
         f"{len(rows):,} rows of `{Path(arguments.source).name}`, {np.mean(whole):.0f} tokens each on average up to "
         f"{MAX_TOKENS}, which the baselines read, and {np.mean(lengths):.0f} up to {window}, {_earlier(weights)}, "
         "which the engines read; "
-        f"on {cores}, {dt.datetime.now(tz=dt.UTC).date()}; {rounds}. Matrix products reach "
+        f"on {machine}, {dt.datetime.now(tz=dt.UTC).date()}; {rounds}. Matrix products reach "
         + ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in rates.items())
         + ".",
         table(runs, lengths, whole, work_of(lengths, weights), rates),

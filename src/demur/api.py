@@ -39,7 +39,7 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     split: str | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    discuss: int = 20,
+    discuss: int = 10,
     strict: bool = False,
     crosswalk: Path | str | None = None,
     annotator_kind: AnnotatorKind = "human",

@@ -126,6 +126,22 @@ def test_the_books_of_a_finished_audit_are_left_by_a_run_that_asks_nothing(
         assert (out / "spending.json").read_bytes() == before
 
 
+def test_a_run_that_cannot_begin_leaves_the_books_of_one_under_way(
+    demur: Demur, llm_server: LlmServer, tmp_path: Path
+) -> None:
+    """A source that is not there must not give an unfinished run, gone on with later, its whole limit again."""
+    write_rows(tmp_path / "rows.jsonl", 300, is_mixed=False)
+    words = judge_words(llm_server, tmp_path)
+    assert demur(*words, "--max-rows", 280)[0] == 1
+    assert n_stored(tmp_path, "charges") == 280
+    code, _, errors = demur(words[0], tmp_path / "none.jsonl", *words[2:], "--overwrite")
+    assert code == 1
+    assert "none.jsonl" in errors
+    assert n_stored(tmp_path, "charges") == 280
+    assert demur(*words, "--resume", "--max-rows", 280)[0] == 1
+    assert llm_server.n_paid == 280
+
+
 def test_a_run_that_is_killed_goes_on_and_pays_for_no_answer_twice(
     demur: Demur, llm_server: LlmServer, tmp_path: Path
 ) -> None:

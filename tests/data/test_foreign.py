@@ -78,6 +78,22 @@ def test_a_row_for_each_annotator(tmp_path: Path, walk: Crosswalk) -> None:
     assert said(write(tmp_path, rows), walk) == [{"1": PRIVATE, "2": NONE}]
 
 
+@pytest.mark.parametrize("nobody", [None, ""])
+def test_labels_that_nobody_gave_are_counted_as_unread(tmp_path: Path, walk: Crosswalk, nobody: str | None) -> None:
+    """A name made of nothing would be an annotator to all measures of agreement; a row without labels needs none."""
+    given = [("ada", "Privacy"), (nobody, "Privacy"), (nobody, [])]
+    rows = [{"annotator": name, "label": label} for name, label in given]
+    found = read_foreign(write(tmp_path, rows), walk, kind="human")
+    assert [len(row.annotations) for row in found.rows] == [1, 0]
+    assert [error.message for error in found.broken] == [f"annotator is {nobody!r}; write who gave Privacy"]
+
+
+def test_an_entry_without_a_name_is_known_by_its_place(tmp_path: Path, walk: Crosswalk) -> None:
+    """An empty name is none."""
+    entries = [{"annotator": "ada", "label": "Privacy"}, {"annotator": "", "label": "Not a refusal"}]
+    assert said(write(tmp_path, [{"annotations": entries}]), walk) == [{"ada": PRIVATE, "annotations_2": NONE}]
+
+
 @pytest.mark.parametrize("pair", [("user", "assistant"), ("prompt", "response")], ids=" and ".join)
 def test_a_column_that_the_reply_answers_names_no_annotator(
     tmp_path: Path, walk: Crosswalk, pair: tuple[str, str], caplog: pytest.LogCaptureFixture

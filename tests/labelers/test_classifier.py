@@ -493,7 +493,8 @@ def test_a_long_reply_is_read_in_full_where_the_first_look_leaves_doubt(
     engine, analyzer = looking(loaded_weights, refusal=refusal)
     verdict = one(analyzer, Conversation.of("Why?", "Here is how you write about bread. " * 50))
     assert (len(engine.lengths), verdict.refusal_probability) == (n_reads, refusal)
-    assert engine.lengths[0] <= 64 < max(engine.lengths, default=0) or n_reads == 1
+    assert engine.lengths[0] <= 64
+    assert all(length > 64 for length in engine.lengths[1:])
 
 
 def test_there_is_no_first_look_where_it_might_settle_a_refusal(loaded_weights: Weights) -> None:

@@ -83,6 +83,17 @@ def test_a_run_that_stopped_fetches_its_batch(llm_server: LlmServer, opened: Ope
     assert told == ["batch batch_0: in_progress", "batch batch_0: completed, 5 of 5 done"]
 
 
+def test_answers_without_a_count_cost_their_most_in_a_batch_of_before_too(llm_server: LlmServer, opened: Open) -> None:
+    """50 tokens at half a USD each; were that unknown, the limit would have no room for anything any more."""
+    llm_server.has_usage = False
+    interrupted(opened(run="a"), llm_server)
+    client = opened(run="a", budget=Budget(max_cost=1000.0))
+    assert len(list(client.ask(ROWS, usable))) == len(ROWS)
+    # The first was asked directly, at the whole price.
+    assert client.spending.uncounted_cost == pytest.approx(50 + 5 * 25)
+    assert isinstance(next(client.ask([request(len(ROWS))], usable)), Answer)
+
+
 def test_what_is_under_way_in_a_batch_is_not_asked_apart(llm_server: LlmServer, opened: Open) -> None:
     """It would be paid for twice; other requests are asked, and by batch all of it is fetched."""
     interrupted(opened(), llm_server)

@@ -17,7 +17,7 @@ from demur.model.loss import Loss
 from demur.model.network import Logits, RefusalNetwork, add_low_rank
 from demur.model.targets import Example
 from demur.model.training import Step, TrainingSettings, Validation, fit
-from demur.model.validation import gate_f1, held_out_logits, kind_accuracy, token_ids
+from demur.model.validation import gate_f1, held_out_logits, kind_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -264,13 +264,6 @@ def test_held_out_rows_are_judged_in_order(fresh: Callable[[], RefusalNetwork], 
         (alone,), (part,), (kind,) = held_out_logits(network, [row], tokenizer=tokenizer)
         np.testing.assert_allclose([gate[i], partial[i]], [alone, part], atol=1e-5)
         np.testing.assert_allclose(kinds[i], kind, atol=1e-5)
-
-
-def test_token_ids_keep_to_the_window(tiny_encoder: Path) -> None:
-    """[CLS] and at most the window."""
-    tokenizer = Encoder.find(str(tiny_encoder)).tokenizer()
-    (ids,) = token_ids(tokenizer, ["no " * 100], 20)
-    assert len(ids) == 20
 
 
 # Fitting -------------------------------------------------------------------------------------------------------------

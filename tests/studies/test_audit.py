@@ -664,6 +664,17 @@ def test_a_damaged_audit_is_said_to_be(name: str, content: str, why: str, tmp_pa
     assert why in str(raised.value)
 
 
+@pytest.mark.usefixtures("small_chunks")
+def test_a_damaged_shard_is_said_to_be(rows: Path, tmp_path: Path) -> None:
+    """A disk that lost its end ends no audit in an error of the library that reads it."""
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError("engine lost")), out=tmp_path / "out")
+    (shard, *_) = sorted((tmp_path / "out" / "shards").glob("*.parquet"))
+    shard.write_bytes(shard.read_bytes()[:100])
+    with pytest.raises(OutputError, match=rf"{shard.name}: damaged verdicts .* --overwrite"):
+        audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True)
+
+
 def test_an_audit_shows_its_finding(rows: Path) -> None:
     """One line for a prompt, one row a kind for a notebook."""
     found = audit(str(rows), labeler=Scripted())

@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 import demur
 from demur.data.annotated import take_annotated
 from demur.data.intake import as_conversations
-from demur.errors import BudgetError, LabelerError, SourceError
+from demur.errors import BudgetError, DemurError, EndpointError, LabelerError, SourceError
 from demur.labelers.judge import Judge
 from demur.studies.benchmark import benchmark
 from demur.studies.panel import Panel
@@ -46,19 +46,25 @@ SAID = {
 
 
 class Scripted:
-    """Say of each reply what the table says; the budget may end before a row."""
+    """Say of each reply what the table says; the budget, or the way to the endpoint, may end before a row."""
 
-    def __init__(self, name: str = "program", ends_before: str | None = None, probability: float = math.nan) -> None:
+    def __init__(
+        self,
+        name: str = "program",
+        ends_before: str | None = None,
+        probability: float = math.nan,
+        end: type[DemurError] = BudgetError,
+    ) -> None:
         """Take a name, and what else there is to play."""
-        self.name, self._ends_before, self._probability = name, ends_before, probability
+        self.name, self._ends_before, self._probability, self._end = name, ends_before, probability, end
 
     def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
         """Yield the last column."""
         for conversation in conversations:
             row = conversation.reply.removeprefix("A ")
             if row == self._ends_before:
-                message = "the budget is spent"
-                raise BudgetError(message)
+                message = "that is all"
+                raise self._end(message)
             yield self._verdict(SAID[row][3])
 
     def _verdict(self, said: str) -> Verdict:
@@ -202,11 +208,20 @@ def test_probabilities_are_calibrated_only_where_there_are_some() -> None:
     assert found.value == pytest.approx((abs(3 - 4 * 0.9) + abs(1 - 3 * 0.1)) / 7)
 
 
-def test_who_runs_out_of_budget_is_measured_on_what_it_has() -> None:
-    """Rows that it did not come to are not read, and it is said why."""
-    entry = measured(Scripted(ends_before="5"))["program"]
-    assert (entry.read, entry.gate.accuracy.n, entry.stopped) == (4, 4, "the budget is spent")
+@pytest.mark.parametrize("end", [BudgetError, EndpointError])
+def test_who_comes_to_an_end_is_measured_on_what_it_has(end: type[DemurError]) -> None:
+    """Rows that it did not come to are not read, and it is said why; what the others did is not lost."""
+    entries = measured(Scripted(ends_before="5", end=end), Scripted("other"))
+    entry = entries["program"]
+    assert (entry.read, entry.gate.accuracy.n, entry.stopped) == (4, 4, "that is all")
     assert sum(entry.unscored.values()) == 0
+    assert entries["other"].stopped is None
+
+
+def test_an_endpoint_that_never_answers_is_an_error() -> None:
+    """A wrong key or name is to be put right."""
+    with pytest.raises(EndpointError, match="that is all"):
+        measured(Scripted(ends_before="1", end=EndpointError))
 
 
 def test_cost_comes_from_the_hour_of_the_machine_or_is_stated() -> None:

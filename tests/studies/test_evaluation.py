@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pytest
 
-from demur.conversation import Conversation
+from demur.conversation import Conversation, Turn
 from demur.data.labelled import Labelled
 from demur.labelers.keywords import KeywordLabeler
 from demur.report.evaluation import evaluation_markdown, evaluation_text
@@ -205,6 +205,17 @@ def test_rows_of_one_request_are_one_cluster() -> None:
     rows = [known("none", request=request) for request in ("How are  you?", "how are\nYOU?", "", "")]
     evaluation = evaluated(rows, (Verdict("none", 0.1),) * 4)
     assert evaluation.clusters == 3
+
+
+def test_turns_of_one_chat_are_one_cluster() -> None:
+    """However else its later requests read; and chats that end alike are as many as begin otherwise."""
+    opened = [(Turn("user", f"Tell me of {thing}."), Turn("assistant", "Well ...")) for thing in ("bees", "bats")]
+    rows = [
+        replace(known("none"), conversation=Conversation((*before, Turn("user", ask), Turn("assistant", "Fine."))))
+        for before in opened
+        for ask in ("Go on.", "And then?", "More!")
+    ]
+    assert evaluated(rows, (Verdict("none", 0.1),) * 6).clusters == 2
 
 
 def test_the_same_seed_gives_the_same_evaluation() -> None:

@@ -27,8 +27,9 @@ from demur.studies import finishing, held_out
 from demur.studies.held_out import held_out_kinds, held_out_probabilities
 from demur.studies.holding import held
 from demur.studies.lesson import Lesson
+from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Balance, Recipe, Source
-from demur.studies.training import Partition, partition, prompt_key, train, train_recipe
+from demur.studies.training import train, train_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -549,6 +550,15 @@ def test_a_view_hides_the_request_and_parts_by_it_still(taxonomy: Taxonomy, labe
     seen = Lesson.of(recipe, taxonomy, view=lambda conversation: Conversation(conversation.turns[-1:])).parts
     assert [each.id for each in seen.training] == [each.id for each in whole.training]
     assert {len(each.conversation.turns) for each in seen.training} == {1}
+
+
+def test_prompts_that_measure_are_told_apart_by_the_whole(taxonomy: Taxonomy, labelled_file: Path) -> None:
+    """The reply alone would make each a prompt of its own, and shares corrected with such weights too sure."""
+    recipe = Recipe.of_files([labelled_file], settings=TrainingSettings())
+    whole = Lesson.of(recipe, taxonomy)
+    seen = Lesson.of(recipe, taxonomy, view=lambda conversation: Conversation(conversation.turns[-1:]))
+    assert seen.measuring_prompts == whole.measuring_prompts
+    assert set(seen.measuring_prompts) == {prompt_key(row.conversation) for row in whole.parts.measuring}
 
 
 def test_the_window_of_the_settings_is_that_of_the_weights(

@@ -127,13 +127,14 @@ def evaluate(
         base_url, key_variable, prompt, parameter, max_cost, max_rows, prices, price, batch, poll, concurrency,
         timeout, retries, cache,
     )  # fmt: skip
+    # What is measured on comes first: to build an engine takes a minute.
     by_id = read_texts([] if texts is None else texts)
+    read = read_split(gold, kinds, split=chosen_split(split), texts=by_id, needs_truth=True)
     measured = (
         open_analyzer(weights, encoder, taxonomy, threshold, policy=policy, coverage=coverage, runtime=runtime)
         if spec.sort == "demur"
         else _opened(spec, kinds, asking, known=[gold, *(texts or [])])
     )
-    read = read_split(gold, kinds, split=chosen_split(split), texts=by_id, needs_truth=True)
     found = measure(_Watched(measured, len(read.rows)), read.rows, kinds, policy=policy, resamples=resamples)
     found = replace(found, other_splits=read.other_splits)
     if isinstance(measured, Judge):

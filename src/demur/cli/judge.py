@@ -144,18 +144,24 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
     folder = AuditFolder(out)
     # What a run under way has been charged is no other's to forget.
     with folder.held("spending-"):
-        if _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"]):
-            judge.client.begin()
-        n_before, found = _n_answered(judge.spending), None
+        is_new = _begins_anew(out, resume=options["resume"], overwrite=options["overwrite"])
+        books = _Books(judge.client, is_kept=not is_new)
+        n_before, found = 0 if is_new else _n_answered(judge.spending), None
+        show = show_layouts(console)
+
+        def begin(file: str, layout: str) -> None:
+            books.begin()
+            show(file, layout)
+
         try:
             with audit_bar(console, SpentColumn(judge.client)) as progress:
                 found = run(
-                    source, labeler=judge, out=out, progress=show_progress(progress), on_layout=show_layouts(console),
-                    **options,
-                )  # fmt: skip
+                    source, labeler=judge, out=out, progress=show_progress(progress), on_layout=begin, **options
+                )
+            books.begin()
         finally:
             # A run that is refused, fails to replace an audit, or finds all done leaves the books of what is there.
-            is_left_alone = found is None and folder.is_finished
+            is_left_alone = found is None and (folder.is_finished or not books.is_kept)
             if not is_left_alone and (_n_answered(judge.spending) > n_before or not folder.spending.exists()):
                 _write_spending(judge.client, out)
     print_summary(found, out)
@@ -164,6 +170,22 @@ def _audit(judge: Judge, source: str, out: Path, options: dict[str, Any], consol
         say(console, said)
     if found.why_not_scored is not None:
         raise typer.Exit(1)
+
+
+class _Books:
+    """Forget what an earlier run was charged, once: where there is something to judge, and the audit has begun.
+
+    Before, a source that is not there, or a folder that is another's, would cost an audit under way its books, and its
+    limit would be spent twice.
+    """
+
+    def __init__(self, client: Client, *, is_kept: bool) -> None:
+        self._client, self.is_kept = client, is_kept
+
+    def begin(self) -> None:
+        if not self.is_kept:
+            self._client.begin()
+            self.is_kept = True
 
 
 def _how_to_ask_again(found: Audit) -> str | None:

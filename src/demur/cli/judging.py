@@ -79,7 +79,10 @@ Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Requests
 TimeoutSeconds = Annotated[
     float,
     typer.Option(
-        "--timeout", min=1, help="Seconds to wait for an answer; a request that takes longer is charged, not repeated."
+        "--timeout",
+        min=1,
+        help="Seconds to wait for an answer, and twice that where the server sends blanks meanwhile; a request that "
+        "takes longer is charged, not repeated.",
     ),
 ]
 Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after 429, 5xx and lost connections.")]

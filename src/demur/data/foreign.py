@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.annotated import Annotated, AnnotatedRows, Annotation, Annotator
+from demur.data.chats import is_nothing
 from demur.data.rows import BrokenRow
 from demur.data.shapes import detect
 from demur.data.sources import open_source
@@ -189,28 +190,37 @@ def _annotated(row: Row, columns: LabelColumns, crosswalk: Crosswalk, kind: Anno
     rest = type(row)(row.position, talk, row.file, row.line)
     conversation = detect(talk).conversations(rest)[-1]
     said: dict[str, list[str]] = {}
-    for who, labels in _given(row.fields, columns):
+    for who, labels in _given(row, columns):
         said.setdefault(who, []).extend(labels)
     annotations = tuple(_annotation(Annotator(who, kind), labels, crosswalk, row) for who, labels in said.items())
     return Annotated(row.where, row.file, row.where, conversation, annotations)
 
 
-def _given(fields: Mapping[str, object], columns: LabelColumns) -> Iterator[tuple[str, list[str]]]:
-    """Yield who gave which labels."""
+def _given(row: Row, columns: LabelColumns) -> Iterator[tuple[str, list[str]]]:
+    """Yield who gave which labels.
+
+    Raises:
+        RowError: Somebody did, and the column of names does not say who.
+    """
     for name in columns.labels:
-        value = fields.get(name)
+        value = row.fields.get(name)
         if isinstance(value, list | tuple) and any(isinstance(each, dict | list | tuple) for each in value):
             for place, entry in enumerate(value, start=1):
                 yield _name_in(entry, f"{name}_{place}"), list(_leaves(entry))
         elif columns.annotator is not None:
-            yield str(fields.get(columns.annotator)), list(_leaves(value))
+            labels, who = list(_leaves(value)), row.fields.get(columns.annotator)
+            if not is_nothing(who):
+                yield str(who), labels
+            elif labels:
+                message = f"{columns.annotator} is {who!r}; write who gave {', '.join(labels)}"
+                raise RowError(message, where=row.where)
         else:
             yield name, list(_leaves(value))
 
 
 def _name_in(entry: object, default: str) -> str:
     if isinstance(entry, dict):
-        return next((str(entry[name]) for name in _WHO if entry.get(name) is not None), default)
+        return next((str(entry[name]) for name in _WHO if not is_nothing(entry.get(name))), default)
     return default
 
 

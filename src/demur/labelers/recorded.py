@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from demur.data.annotated import Annotated, Annotation, Annotator
     from demur.taxonomy import Taxonomy
 
-__all__ = ["RecordedLabeler", "recorded_labelers"]
+__all__ = ["NOT_LABELLED", "RecordedLabeler", "recorded_labelers"]
+
+NOT_LABELLED = "not_labelled"
+"""Why there is no verdict of a reply that a labeler never came to."""
 
 # A verdict has two kinds at most beside the main one: so the codebook has it.
 _N_FURTHER = 2
-_NOT_LABELLED = "not_labelled"
 _SILENT = Verdict.unscored("no_verdict")
 _CONFLICTING = "conflicting_labels"
 
@@ -71,7 +73,7 @@ class RecordedLabeler:
     def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
         """Yield one verdict for each conversation, in order."""
         for conversation in as_conversations(conversations):
-            yield self.verdicts.get(conversation.turns, Verdict.unscored(_NOT_LABELLED))
+            yield self.verdicts.get(conversation.turns, Verdict.unscored(NOT_LABELLED))
 
 
 def recorded_labelers(rows: Sequence[Annotated], taxonomy: Taxonomy) -> tuple[RecordedLabeler, ...]:

@@ -117,13 +117,16 @@ class _Errand:
         """Find the batches of an earlier run that hold any of the requests."""
         store = self._desk.store
         for token, noted in store.batches(self._desk.endpoint.url).items():
-            if not store.batch_prompts(token).keys() & self._missing.keys():
+            keys = store.batch_prompts(token).keys() & self._missing.keys()
+            if not keys:
                 continue
             batch_id = self._api.find(token) if noted is None else noted
             if batch_id is None:
                 store.drop_batch(token)
-            else:
-                self._under_way[token] = batch_id
+                continue
+            self._under_way[token] = batch_id
+            for key in keys:
+                self._desk.ledger.note_under_way(key, self._missing[key])
 
     def _take_known(self) -> bool:
         """Take what another process that waited for the same batch has fetched; False where nothing is missing now."""

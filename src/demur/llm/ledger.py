@@ -136,6 +136,12 @@ class Ledger:
             self._reserved[key] = cost
         return True
 
+    def note_under_way(self, key: str, request: ChatRequest) -> None:
+        """Set aside what a request in a batch may cost at most, for which an earlier run had found room."""
+        cost = self.most(request, is_batch=True)
+        with self._lock:
+            self._reserved[key] = cost
+
     def committed(self) -> tuple[int, float]:
         """Return how many requests are paid for or set aside, and what they cost at most, in USD."""
         with self._lock:

@@ -151,7 +151,7 @@ class Sender:
             )
             return self._redacted(read_completion(raw.http_response.text))
         except Unheard:
-            message = f"no answer within {self._endpoint.timeout_seconds:g} seconds; give more with --timeout"
+            message = f"no answer in time; give more than {self._endpoint.timeout_seconds:g} seconds with --timeout"
             return Failure("provider_unavailable", message, may_be_paid=True)
         except openai.APIConnectionError as error:
             return self._redacted(Failure("provider_unavailable", f"{error} ({type(error.__cause__).__name__})"))

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
+from demur.data.rendering import windowed
 from demur.model.runtime import Probabilities, length_batches, padded
-from demur.model.validation import token_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ class FrozenEngine:
         """Fit on training examples: soft targets at their likelier side, a row's weight as its weight."""
         network, unfitted = encoder.network(), _Logistic.constant
         engine = cls(network, unfitted(2), unfitted(2), unfitted(n_categories))
-        tokens = token_ids(encoder.tokenizer(), [row.text for row in rows], max_tokens)
+        tokens = windowed([row.text for row in rows], tokenizer=encoder.tokenizer(), max_tokens=max_tokens)
         hidden = np.empty((len(rows), network.config.hidden_size))
         for batch in length_batches([len(ids) for ids in tokens], budget=_TOKENS_AT_ONCE):
             hidden[batch] = engine.hidden(*padded([tokens[i] for i in batch]))

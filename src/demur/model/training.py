@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from demur.data.rendering import windowed
 from demur.errors import TrainingError
 from demur.model.checkpoints import read_checkpoint, run_identity, write_checkpoint
 from demur.model.loss import Loss
 from demur.model.runtime import padded
 from demur.model.runtime.machine import has_bf16
 from demur.model.settings import TrainingSettings
-from demur.model.validation import Validation, gate_f1, held_out_logits, kind_accuracy, token_ids
+from demur.model.validation import Validation, gate_f1, held_out_logits, kind_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,8 +148,10 @@ class _Run:
     ) -> None:
         self.network, self.training, self.held_out = network, training, held_out
         self.tokenizer, self.settings, self.state = tokenizer, settings, _State()
-        self._tokens = token_ids(tokenizer, [example.text for example in training], settings.max_tokens)
-        self._bare = token_ids(tokenizer, [example.bare_text for example in training], settings.max_tokens)
+        self._tokens, self._bare = (
+            windowed(texts, tokenizer=tokenizer, max_tokens=settings.max_tokens)
+            for texts in ([row.text for row in training], [row.bare_text for row in training])
+        )
         straight, curly = tokenizer.token_to_id("'"), tokenizer.token_to_id("’")
         self._apostrophes = {straight: curly, curly: straight} if straight is not None and curly is not None else {}
         self._loss = Loss(taxonomy, settings)

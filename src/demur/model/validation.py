@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from demur.data.rendering import MAX_TOKENS
+from demur.data.rendering import MAX_TOKENS, windowed
 from demur.model.runtime import length_batches, padded
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from demur.model.network import RefusalNetwork
     from demur.model.targets import Example
 
-__all__ = ["Validation", "gate_f1", "held_out_logits", "kind_accuracy", "token_ids"]
+__all__ = ["Validation", "gate_f1", "held_out_logits", "kind_accuracy"]
 
 _EVALUATION_TOKENS = 4_096
 
@@ -56,7 +56,7 @@ def held_out_logits(
 
     Computed in fp32, however the network was trained.
     """
-    tokens = token_ids(tokenizer, [row.text for row in rows], MAX_TOKENS)
+    tokens = windowed([row.text for row in rows], tokenizer=tokenizer, max_tokens=MAX_TOKENS)
     gate, partial = np.empty(len(rows)), np.empty(len(rows))
     kinds = np.empty((len(rows), network.kinds.classifier.out_features))
     device = next(network.parameters()).device
@@ -68,11 +68,6 @@ def held_out_logits(
             gate[batch] = (logits.gate[:, 1] - logits.gate[:, 0]).cpu().numpy()
             partial[batch], kinds[batch] = logits.partial.cpu().numpy(), logits.kinds.cpu().numpy()
     return gate, partial, kinds
-
-
-def token_ids(tokenizer: Tokenizer, texts: list[str], max_tokens: int) -> list[list[int]]:
-    """Tokenise rendered texts with their special tokens, and cut off what is beyond the window."""
-    return [encoding.ids[:max_tokens] for encoding in tokenizer.encode_batch(texts)]
 
 
 def gate_f1(log_odds: NDArray[np.float64], rows: Sequence[Example]) -> float:

@@ -42,7 +42,7 @@ _OF_ANNOTATORS = ("gate", "outcome", "kind")
 
 
 def agree(
-    annotated: AnnotatedRows, taxonomy: Taxonomy, *, resamples: int = 1000, seed: int = 0, discuss: int = 20
+    annotated: AnnotatedRows, taxonomy: Taxonomy, *, resamples: int = 1000, seed: int = 0, discuss: int = 10
 ) -> Agreement:
     """Measure the agreement of all annotators, of each two, and of each with the rest.
 

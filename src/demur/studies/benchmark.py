@@ -12,7 +12,7 @@ import numpy as np
 from demur.data.annotated import Annotator
 from demur.errors import LabelerError, SourceError
 from demur.labelers.judge import Judge
-from demur.labelers.recorded import RecordedLabeler
+from demur.labelers.recorded import NOT_LABELLED, RecordedLabeler
 from demur.stats.agreement import nominal_alpha, pairwise, uncommon
 from demur.stats.answers import MISSING
 from demur.stats.composition import UNNAMED
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["benchmark"]
 
-_NOT_READ = "not_labelled"
 _POLICY = Policy.standard
 
 
@@ -165,7 +164,7 @@ class _Measured:
                 raise LabelerError(message)
         places = [_gate_code(verdict) for verdict in ran.verdicts]
         kinds = [MISSING if verdict.category is None else keys[verdict.category] for verdict in ran.verdicts]
-        is_read = [verdict.unscored_reason != _NOT_READ for verdict in ran.verdicts]
+        is_read = [verdict.unscored_reason != NOT_LABELLED for verdict in ran.verdicts]
         annotator = _annotator(labeler)
         return cls(
             name=labeler.name,
@@ -220,7 +219,7 @@ def _entry(one: _Measured, study: _Study, costs: Mapping[str, float]) -> Entry:
     gated = one.said.is_answered & truth.is_answered
     named = gated & (truth.kind != MISSING)
     unscored = Counter(
-        verdict.unscored_reason for verdict in one.run.verdicts if verdict.unscored_reason not in (None, _NOT_READ)
+        verdict.unscored_reason for verdict in one.run.verdicts if verdict.unscored_reason not in (None, NOT_LABELLED)
     )
     kappa, alpha = _coefficients(one.said.gate, truth.gate, gated, len(GATE), study)
     n_kinds = len(study.taxonomy)
@@ -321,11 +320,13 @@ def _versus(question: Question, one: _Measured, other: _Measured, study: _Study)
     rows: Flags = np.logical_and(one.said.is_answered & other.said.is_answered, _is_known(question, truth))
     ours, theirs = (_right(question, each.said, truth)[rows] for each in (one, other))
     draw = study.draw(rows)
-    f1 = f1_difference(truth.is_refusal[rows], one.said.is_refusal[rows], other.said.is_refusal[rows], draw)
+    f1 = None
+    if question == "gate":
+        f1 = f1_difference(truth.is_refusal[rows], one.said.is_refusal[rows], other.said.is_refusal[rows], draw)
     return Versus(
         question=question,
         difference=draw.ratio(ours.astype(np.float64) - theirs),
-        f1_difference=f1 if question == "gate" else None,
+        f1_difference=f1,
         test=mcnemar(ours, theirs),
     )
 

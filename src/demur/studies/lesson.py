@@ -31,13 +31,16 @@ class Lesson:
     Attributes:
         recipe: What says so.
         mixture: What its files hold.
-        parts: The rows on their sides; those of weight 0 are on the held-out ones alone.
+        parts: The rows on their sides, as the network is shown them; those of weight 0 are on the held-out ones alone.
+        measuring_prompts: What tells the prompts of the examples that measure apart, in their order; by the whole
+            conversations, of which a view may leave the reply alone.
         opinions: What teachers think of each training row, where there are teachers; the other sides are never told.
     """
 
     recipe: Recipe
     mixture: Mixture
     parts: Partition
+    measuring_prompts: tuple[str, ...]
     opinions: Sequence[Opinion | None] | None = None
 
     @classmethod
@@ -76,17 +79,13 @@ class Lesson:
             tuning=_through(view, parts.tuning),
             measuring=_through(view, parts.measuring),
         )
-        return cls(recipe, mixture, seen)
+        prompts = tuple(prompt_key(row.conversation) for row in parts.measuring if row.is_refusal is not None)
+        return cls(recipe, mixture, seen, prompts)
 
     @property
     def teaching(self) -> list[Labelled]:
         """Return the training rows that have a label, or on which there is an opinion."""
         return [row for row, _ in teaching(self.parts.training, self.opinions)]
-
-    @property
-    def measuring_prompts(self) -> list[str]:
-        """Return what tells the prompts of the examples that measure apart, in their order."""
-        return [prompt_key(row.conversation) for row in self.parts.measuring if row.is_refusal is not None]
 
     def shortened(self, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
         """Return the texts of those tuning rows that become examples, rendered into a smaller window."""

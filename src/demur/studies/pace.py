@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from demur.errors import BudgetError
+from demur.errors import BudgetError, EndpointError
 from demur.labelers.judge import Judge
-from demur.labelers.recorded import RecordedLabeler
+from demur.labelers.recorded import NOT_LABELLED, RecordedLabeler
 from demur.llm.heard import Heard
 from demur.studies.leaderboard import Pace
 from demur.verdict import Verdict
@@ -28,7 +28,6 @@ __all__ = ["OnVerdict", "Run", "run"]
 OnVerdict = Callable[[str, int, int], None]
 """Told the name of the labeler, how many verdicts it has given, and how many rows there are."""
 
-_NOT_READ = Verdict.unscored("not_labelled")
 # Replies that are labelled once more, each alone, to see how long one takes.
 _N_SINGLE = 32
 _SECONDS_PER_HOUR = 3600
@@ -53,7 +52,7 @@ class Run:
 def run(
     labeler: Labeler, talks: Sequence[Conversation], *, usd_per_hour: float | None, on_verdict: OnVerdict | None = None
 ) -> Run:
-    """Let a labeler label all rows; one whose budget is spent keeps what it has.
+    """Let a labeler label all rows; one whose budget is spent, or whose endpoint fails on the way, keeps what it has.
 
     Args:
         labeler: Who labels.
@@ -62,6 +61,7 @@ def run(
         on_verdict: Told of each verdict.
 
     Raises:
+        EndpointError: The endpoint fails before the first verdict.
         ValueError: The labeler gives more or fewer verdicts than there are rows.
     """
     verdicts: list[Verdict] = []
@@ -75,11 +75,15 @@ def run(
                 on_verdict(labeler.name, len(verdicts), len(talks))
     except BudgetError as error:
         stopped = str(error)
+    except EndpointError as error:
+        if not verdicts:
+            raise
+        stopped = str(error)
     seconds = time.perf_counter() - begun
     if len(verdicts) > len(talks) or (len(verdicts) < len(talks) and stopped is None):
         message = f"{labeler.name!r} gave {len(verdicts)} verdicts for {len(talks)} rows; it has to give one each"
         raise ValueError(message)
-    rest = itertools.repeat(_NOT_READ, len(talks) - len(verdicts))
+    rest = itertools.repeat(Verdict.unscored(NOT_LABELLED), len(talks) - len(verdicts))
     if isinstance(labeler, Judge):
         pace = _pace_of_judge(labeler, labeler.client.spending.answers - n_before, seconds)
     else:

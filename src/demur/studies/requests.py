@@ -13,9 +13,12 @@ __all__ = ["folded", "opening", "opening_request", "request_clusters"]
 
 
 def request_clusters(conversations: Iterable[Conversation]) -> list[str | int]:
-    """Name each reply's cluster: its request without case and spacing; a reply without a request stands alone."""
-    requests = [folded(conversation.request) for conversation in conversations]
-    return [request if request != "" else place for place, request in enumerate(requests)]
+    """Name each reply's cluster: the request that its conversation begins with; a reply without one stands alone.
+
+    Later requests may be as short as *go on*, and replies in one chat depend on each other through all that is said.
+    """
+    openings = [folded(opening(conversation) or "") for conversation in conversations]
+    return [request or place for place, request in enumerate(openings)]
 
 
 def opening_request(conversation: Conversation) -> str:

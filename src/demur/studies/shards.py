@@ -132,7 +132,7 @@ class Shards:
         """Write all finished chunks as one file, reading one at a time.
 
         Raises:
-            OutputError: They do not hold `n_rows` verdicts. The file is then left as it was.
+            OutputError: They do not hold `n_rows` verdicts, or one is damaged. The file is then left as it was.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -142,7 +142,7 @@ class Shards:
             held: list[pa.Table] = []
             n_joined = 0
             for number in range(self.finished()):
-                held.append(pq.read_table(self._verdicts(number), schema=columns, use_threads=False))
+                held.append(_read_verdicts(self._verdicts(number), columns))
                 n_joined += held[-1].num_rows
                 if sum(table.num_rows for table in held) >= _ROW_GROUP:
                     writer.write_table(pa.concat_tables(held).combine_chunks())
@@ -193,6 +193,19 @@ def read_tally(path: Path) -> Tally:
         return Tally.from_json(read_object(path))
     except (ValueError, KeyError, TypeError) as error:
         message = f"{path}: is no tally of an audit ({error!r}); run the audit anew with --overwrite (overwrite=True)"
+        raise OutputError(message) from error
+
+
+def _read_verdicts(path: Path, columns: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, schema=columns, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        message = (
+            f"{path}: damaged verdicts of an audit ({error}); run the audit anew with --overwrite (overwrite=True)"
+        )
         raise OutputError(message) from error
 
 

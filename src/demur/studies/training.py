@@ -19,7 +19,6 @@ from demur.studies.distillation import Teachers
 from demur.studies.finishing import finished, prepared
 from demur.studies.lesson import Lesson
 from demur.studies.lineage import warn_of_avoided
-from demur.studies.partition import Partition, partition, prompt_key
 from demur.studies.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 # Up to this window a CPU is faster without the fused attention, whose backward pass in bfloat16 is slow.
 _SHORT_WINDOW = 256
 
-__all__ = ["Partition", "partition", "prompt_key", "train", "train_recipe"]
+__all__ = ["train", "train_recipe"]
 
 
 def train(  # noqa: PLR0913  # each is one option of the command line
