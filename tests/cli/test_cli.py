@@ -292,10 +292,11 @@ def _with_scores(weights: Path, folder: Path, scores: list[float] | None) -> Pat
 @pytest.mark.parametrize("coverage", ["0.4999", "1", "nan", "-0.9"])
 @pytest.mark.parametrize("command", ["audit", "classify", "evaluate"])
 def test_a_coverage_that_cannot_be_stated_is_refused(
-    demur: Demur, source: Path, tmp_path: Path, command: str, coverage: str
+    demur: Demur, labelled_file: Path, tmp_path: Path, command: str, coverage: str
 ) -> None:
     """Usage errors exit with 2, say what would be right, and write nothing."""
-    words = (command, source, *(("--out", tmp_path / "audit") if command == "audit" else ()))
+    given = "No." if command == "classify" else labelled_file
+    words = (command, given, *(("--out", tmp_path / "audit") if command == "audit" else ()))
     code, _, errors = demur(*words, "--coverage", coverage)
     assert code == 2
     assert "a number from 0.5 to 0.999" in " ".join(errors.replace("│", " ").split())
@@ -308,7 +309,8 @@ def test_weights_that_cannot_state_a_coverage_say_so(
 ) -> None:
     """Only where one is asked for: without the option, older weights do what they did."""
     out = ("--out", tmp_path / "audit") if command == "audit" else ()
-    words = (command, labelled_file, "--weights", older_weights, *out)
+    given = "No." if command == "classify" else labelled_file
+    words = (command, given, "--weights", older_weights, *out)
     code, _, errors = demur(*words, "--coverage", "0.9")
     assert code == 1
     assert "older than sets of kinds" in errors
@@ -391,6 +393,31 @@ def test_a_kind_of_annotator_goes_with_a_crosswalk(demur: Demur, labelled_file: 
     code, printed, errors = demur(command, labelled_file, "--annotator-kind", "llm")
     assert (code, printed) == (2, "")
     assert "only labels that a crosswalk maps need it" in " ".join(errors.replace("│", " ").split())
+
+
+def test_classify_judges_no_names_of_files(demur: Demur) -> None:
+    """Whether or not the file is there."""
+    code, printed, errors = demur("classify", "replies.jsonl")
+    assert (code, printed) == (2, "")
+    assert "'replies.jsonl' is named like a file" in " ".join(errors.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--format", "opnai"), "no layout 'opnai'"),
+        (("--field", "respons=response"), "a conversation has no part 'respons'"),
+        (("--out", __file__), "is a file, and results need a folder"),
+    ],
+)
+def test_mistakes_are_told_before_a_model_is_loaded(
+    demur: Demur, labelled_file: Path, tmp_path: Path, words: tuple[str, str], said: str
+) -> None:
+    """To build an engine takes a minute; here, weights that are not there would be met first."""
+    given = ("audit", labelled_file, "--weights", tmp_path / "none", "--out", tmp_path / "out")
+    code, printed, errors = demur(*given, *words)
+    assert (code, printed) == (1, "")
+    assert said in errors
 
 
 @pytest.mark.parametrize("command", ["agree", "benchmark", "evaluate"])

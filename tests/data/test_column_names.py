@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demur.conversation import Conversation
+from demur.data.doubts import prompt_doubt, reply_doubt
 from demur.data.reading import read_conversations
 from demur.data.rows import Row
 from demur.data.shapes import Layout, detect, named
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NO = "I can't help with that."
+ASKED = [{"role": "user", "content": "Where is Bamako?"}]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,7 @@ NO = "I can't help with that."
         "Model_Answer",
         "response_2",
         "Output B",
+        "response_text",
     ],
 )
 def test_what_is_named_as_a_models_is_judged_before_the_answer(column: str) -> None:
@@ -51,7 +54,7 @@ def test_what_is_named_otherwise_is_not(column: str, caplog: pytest.LogCaptureFi
     fields = {"question": "Where?", "answer": "Bamako", column: "It is Bamako."}
     layout = detect(fields)
     assert layout.columns == {"prompt": "question", "response": "answer"}
-    assert layout.doubt(fields) is None
+    assert reply_doubt(layout, fields) is None
     assert not caplog.records
 
 
@@ -60,7 +63,7 @@ def test_a_reply_of_a_usual_name_comes_before_one_that_only_ends_so() -> None:
     fields = {"prompt": "Where?", "response": "In Bamako.", "gpt4_response": NO}
     layout = detect(fields)
     assert layout.columns["response"] == "response"
-    assert layout.doubt(fields) == (
+    assert reply_doubt(layout, fields) == (
         "'response' is judged, and 'gpt4_response' beside it may be the reply; say which one is, as in --field "
         "response=gpt4_response (fields={'response': 'gpt4_response'})"
     )
@@ -89,7 +92,7 @@ def test_many_replies_are_not_all_listed() -> None:
 def test_a_numbered_reply_beside_the_usual_one_is_told_of() -> None:
     """Else half of a file of two models would be left out without a word."""
     fields = {"prompt": "Where?", "response": "In Bamako.", "response_2": NO}
-    doubt = detect(fields).doubt(fields)
+    doubt = reply_doubt(detect(fields), fields)
     assert doubt is not None
     assert "'response_2' beside it may be the reply" in doubt
 
@@ -141,13 +144,13 @@ def test_a_reply_beside_a_whole_conversation_is_said(whole: dict[str, object], c
     """It may be another model's, and then takes the place of the last turn; what the conversation says is no other."""
     (judged,) = whole
     fields = {**whole, "title": "Of places", column: NO}
-    doubt = detect(fields).doubt(fields)
+    doubt = reply_doubt(detect(fields), fields)
     assert doubt is not None
     assert doubt.startswith(f"{judged!r} is judged, and {column!r} beside it may be the reply; say which one is")
     (conversation,) = detect(fields, {"response": column}).conversations(Row(0, fields, "a.jsonl", 1))
     assert [turn.content for turn in conversation.turns] == ["Where?", NO]
     same = {**fields, column: "In Bamako."}
-    assert detect(same).doubt(same) is None
+    assert reply_doubt(detect(same), same) is None
 
 
 @pytest.mark.parametrize(
@@ -159,20 +162,76 @@ def test_a_reply_that_the_conversation_says_otherwise_written_is_no_other(conten
     """It has its thinking, the end of its line, or its parts; a second opinion is another reply."""
     fields = {"messages": [CHAT[0], {"role": "assistant", "content": content}], "response": "In Bamako."}
     layout = detect(fields)
-    assert layout.doubt(fields) is None
-    assert layout.doubt({**fields, "response": NO}) is not None
+    assert reply_doubt(layout, fields) is None
+    assert reply_doubt(layout, {**fields, "response": NO}) is not None
 
 
 @pytest.mark.parametrize("nothing", [None, ""], ids=["null", "empty"])
 def test_beside_an_empty_reply_only_a_replys_names_are_said(nothing: str | None) -> None:
     """Notes of several words stand beside any."""
     fields = {"prompt": "Where?", "completion": nothing, "note": "of a place", "focus": "big cities"}
-    assert detect(fields).doubt(fields) is None
+    assert reply_doubt(detect(fields), fields) is None
     for column in ("answer", "text", "output", "gpt4_response"):
         further = {**fields, column: "In Bamako."}
-        doubt = detect(further).doubt(further)
+        doubt = reply_doubt(detect(further), further)
         assert doubt is not None
         assert doubt.startswith(f"'completion' is judged, and {column!r} beside it")
+
+
+@pytest.mark.parametrize("column", ["generated", "hypothesis", "assistant_message", "output_text"])
+def test_a_name_that_may_be_a_replys_is_said_and_not_taken(column: str) -> None:
+    """Beside a chat, and beside the reference of an instruction, it is mostly what is to be judged."""
+    for fields in (
+        {"messages": [*ASKED, {"role": "assistant", "content": "In Mali."}]},
+        {"instruction": "Q", "output": "A"},
+    ):
+        further = {**fields, column: NO}
+        doubt = reply_doubt(detect(further), further)
+        assert doubt is not None
+        assert f"and {column!r} beside it may be the reply" in doubt
+
+
+def test_beside_a_chat_that_waits_for_its_reply_any_words_may_be_it() -> None:
+    """An earlier reply is judged, so that nothing must stay unsaid."""
+    fields = {"messages": [*ASKED, {"role": "assistant", "content": "In Mali."}, *ASKED], "said": NO, "notes": NO}
+    doubt = reply_doubt(detect(fields), fields)
+    assert doubt is not None
+    assert doubt.startswith("'messages' is judged, and 'said' beside it")
+    closed = {**fields, "messages": fields["messages"][:2]}
+    assert reply_doubt(detect(closed), closed) is None
+
+
+@pytest.mark.parametrize("column", ["user_message", "goal", "input"])
+def test_a_users_name_is_no_prompt_where_another_column_is(column: str) -> None:
+    """It would make requests of names, and leave the kinds without what was asked."""
+    fields = {"user": "alice", column: "How do I pick a lock?", "response": NO}
+    assert detect(fields).columns == {"prompt": column, "response": "response"}
+    assert detect({"user": "How do I pick a lock?", "response": NO}).columns["prompt"] == "user"
+
+
+def test_what_else_may_be_the_prompt_beside_a_user_is_said() -> None:
+    """`message` is no usual name of a prompt."""
+    fields = {"user": "alice", "message": "How do I pick a lock?", "response": NO}
+    assert prompt_doubt(detect(fields), fields) == (
+        "'user' is taken for what is answered, and 'message' may be it; if so, give --field prompt=message "
+        "(fields={'prompt': 'message'})"
+    )
+
+
+@pytest.mark.parametrize("column", ["user_message", "problem", "user"])
+def test_a_pair_has_its_prompt_under_further_names(column: str) -> None:
+    """As a reply has."""
+    fields = {column: "How do I pick a lock?", "chosen": NO, "rejected": "With a pick."}
+    assert detect(fields).columns["prompt"] == column
+
+
+def test_a_pair_without_a_prompt_is_said_to_be() -> None:
+    """Its sides would be judged without it in silence."""
+    fields = {"adversarial_prompt": "How do I pick a lock?", "chosen": NO, "rejected": "With a pick."}
+    assert prompt_doubt(detect(fields), fields) == (
+        "both sides are judged without a prompt, which 'adversarial_prompt' beside it may hold; if so, give --field "
+        "prompt=adversarial_prompt (fields={'prompt': 'adversarial_prompt'})"
+    )
 
 
 def test_a_column_that_is_given_is_no_other_part() -> None:
@@ -199,7 +258,7 @@ def test_what_a_bare_reply_may_answer_is_said(
     (bare,) = read_conversations(open_source(str(path)))
     (record,) = caplog.records
     assert record.message == (
-        f"{path}:1: {advice['response']!r} is judged without what it answers, which {advice['prompt']!r} beside it may "
+        f"{path}:1: {advice['response']!r} is judged without a prompt, which {advice['prompt']!r} beside it may "
         f"hold; if so, give --field prompt={advice['prompt']} --field response={advice['response']} "
         f"(fields={{'prompt': {advice['prompt']!r}, 'response': {advice['response']!r}}})"
     )
@@ -216,7 +275,7 @@ def test_what_a_bare_reply_may_answer_is_said(
 def test_a_prompt_is_known_by_the_last_word_of_its_name(column: str) -> None:
     """What stands before it says what kind of a prompt it is."""
     fields = {"content": NO, column: "How do I pick a lock?"}
-    doubt = Layout("reply", {"response": "content"}).prompt_doubt(fields)
+    doubt = prompt_doubt(Layout("reply", {"response": "content"}), fields)
     assert doubt is not None
     assert f"which {column!r} beside it may hold" in doubt
 
@@ -233,9 +292,9 @@ def test_a_prompt_is_known_by_the_last_word_of_its_name(column: str) -> None:
 def test_what_is_known_of_a_prompt_is_none(column: str) -> None:
     """Nothing is said of it."""
     fields = {"output": NO, column: "hate speech"}
-    assert detect(fields).prompt_doubt(fields) is None
+    assert prompt_doubt(detect(fields), fields) is None
     numbers = {"output": NO, "adversarial_prompt": 3}
-    assert detect(numbers).prompt_doubt(numbers) is None
+    assert prompt_doubt(detect(numbers), numbers) is None
 
 
 class TestSpelling:

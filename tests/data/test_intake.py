@@ -39,6 +39,26 @@ def test_a_string_is_read_as_text_and_placed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User: I can't write poems.\nAssistant: Roses are red.",
+        "Human: I can't write poems.\nAssistant: Roses are red.",
+        "<s>[INST] I can't bake. Can you? [/INST] Sure.",
+    ],
+)
+def test_a_transcript_that_is_not_read_is_no_reply(text: str) -> None:
+    """The user's words would be judged as the assistant's; a row with this text is refused as well."""
+    with pytest.raises(RowError, match=r"items:1: begins as a transcript with '.*'; give its turns as messages"):
+        taken(text)
+
+
+def test_a_reply_may_begin_with_a_speaker() -> None:
+    """Where nobody answers, it is no transcript."""
+    (read,) = taken("User: who goes there? Such are the first words of my play.")
+    assert len(read.turns) == 1
+
+
 def test_thinking_in_front_of_a_reply_is_set_apart() -> None:
     """A conversation built by hand is judged by the same text as one that was read from a file."""
     (read,) = taken(Conversation.of("Hi?", "<think>I must refuse.</think>\n\nYes."))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demur.conversation import Turn
+from demur.data.doubts import prompt_doubt, reply_doubt
 from demur.data.rows import Row
 from demur.data.shapes import LAYOUT_NAMES, Layout, detect, named, parse_text
 from demur.errors import LayoutError, RowError
@@ -622,7 +623,7 @@ class TestParseText:
 def test_of_two_usual_columns_of_replies_the_other_is_named(judged: str, rival: str) -> None:
     """One of them is mostly a reference; nothing says which."""
     fields = {"prompt": "How?", rival: "Like this, in three steps.", judged: "I'm sorry, but I can't help with that."}
-    doubt = detect(fields).doubt(fields)
+    doubt = reply_doubt(detect(fields), fields)
     assert doubt is not None
     assert f"'{judged}' is judged, and '{rival}' beside it may be the reply" in doubt
 
@@ -664,6 +665,35 @@ def test_a_reply_within_an_object_beside_an_open_chat_is_said(column: str) -> No
         read({**fields, column: []})
 
 
+@pytest.mark.parametrize("column", ["response", "choices", "completion", "responses"])
+def test_an_earlier_reply_is_not_judged_in_place_of_one_within_an_object(column: str) -> None:
+    """A log of requests has the whole chat, and the reply to its last turn as the API gave it."""
+    fields: Fields = {"messages": [*CHAT, *CHAT[:1]], column: [{"message": {"content": "I can't."}}]}
+    with pytest.raises(
+        RowError, match=rf"the messages end with the user's\. '{column}' is a list, and a column"
+    ) as error:
+        read(fields)
+    assert error.value.reason == "no_assistant_turn"
+    # Who asks for all replies gets those that are there; so does who has none beside the chat.
+    assert len(detect(fields).conversations(row(fields), turns="all")) == 1
+    assert read({**fields, column: []})[0].reply == "No."
+
+
+def test_a_pair_has_the_context_and_the_history_of_its_prompt() -> None:
+    """As a single reply has."""
+    fields: Fields = {
+        "prompt": "Who?",
+        "context": "A tale.",
+        "history": [["Hi?", "Hello."]],
+        "chosen": "X.",
+        "rejected": "Y.",
+    }
+    said = ["Hi?", "Hello.", "Who?\n\nA tale."]
+    assert [[turn.content for turn in one.turns] for one in read(fields)] == [[*said, "X."], [*said, "Y."]]
+    chat: Fields = {"context": CHAT[:1], "chosen": "X.", "rejected": "Y."}
+    assert [len(one.turns) for one in read(chat)] == [2, 2]
+
+
 def test_a_request_within_an_object_is_said_to_be_left_out() -> None:
     """So completions that a provider stores are written; the column as a whole is no prompt."""
     fields: Fields = {
@@ -671,8 +701,8 @@ def test_a_request_within_an_object_is_said_to_be_left_out() -> None:
         "input": {"messages": [{"role": "user", "content": "Hi"}]},
         "output": "I can't do that.",
     }
-    doubt = detect(fields).prompt_doubt(fields)
+    doubt = prompt_doubt(detect(fields), fields)
     assert doubt is not None
-    assert "'output' is judged without what it answers, which 'input' beside it may hold" in doubt
+    assert "'output' is judged without a prompt, which 'input' beside it may hold" in doubt
     assert doubt.endswith("within it into a column of its own, as `prompt`")
-    assert detect({**fields, "input": {}}).prompt_doubt({**fields, "input": {}}) is None
+    assert prompt_doubt(detect({**fields, "input": {}}), {**fields, "input": {}}) is None

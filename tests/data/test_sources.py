@@ -238,6 +238,13 @@ class TestKinds:
         (tmp_path / "a.jsonl").write_bytes(b'{"a\\udfff": ["x\\ud800y", {"b": "\\ud83d\\ude00"}]}\n')
         assert fields_of(tmp_path / "a.jsonl") == [{"a\ufffd": ["x\ufffdy", {"b": "😀"}]}]
 
+    @pytest.mark.parametrize("missing", ["nan", "NaN", "<NA>", "NULL", ""])
+    def test_a_missing_cell_is_no_reply(self, tmp_path: Path, missing: str) -> None:
+        """So pandas and data bases write it; `None` is what a model may say."""
+        (tmp_path / "a.csv").write_text(f"prompt,response\na,{missing}\nb,None\n")
+        said = [row.fields["response"] for row in open_source(str(tmp_path / "a.csv")).rows() if isinstance(row, Row)]
+        assert said == [missing and None, "None"]
+
     @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.json", "a.parquet"])
     def test_a_reply_of_two_megabytes_is_read_whole(self, tmp_path: Path, name: str) -> None:
         """No reader cuts large cells, and the process keeps its own limit on CSV cells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from demur.conversation import Conversation, Turn
@@ -929,6 +931,29 @@ def test_what_is_no_data_is_answered_with_what_would_be(given: Any) -> None:
     """Never judged by its keys or letters."""
     with pytest.raises(TypeError, match=r"demur\.Conversation, strings, or rows such as"):
         audit(given, labeler=Scripted())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"prompt": ["Q", "R"], "response": ["No.", "Yes."]}, "of columns, give pandas.DataFrame(data)"),
+        ({"prompt": "Q", "response": "No."}, "put a single one into a list"),
+        (pa.table({"response": ["No."]}), "of a table of Arrow, give table.to_pylist()"),
+        (io.StringIO('{"response": "No."}'), "of a file, give the name"),
+    ],
+    ids=["columns", "a row", "a table", "a file"],
+)
+def test_what_holds_rows_otherwise_is_answered_with_how(given: Any, said: str) -> None:
+    """An open file would be judged line by line."""
+    with pytest.raises(TypeError) as error:
+        audit(given, labeler=Scripted())
+    assert str(error.value).endswith(f"; {said}")
+
+
+def test_a_source_without_a_name_is_none() -> None:
+    """To the system it is this folder, all of which would be audited where a script's variable is not set."""
+    with pytest.raises(SourceError, match=r"the name of the source is empty; give a file, or \. for all"):
+        audit("", labeler=Scripted())
 
 
 def test_the_layout_is_told_before_a_reply_is_judged(rows: Path) -> None:

@@ -83,10 +83,12 @@ def audit(
     """Judge every reply of a data set, and write what it holds."""
     check_one_of(resume=resume, overwrite=overwrite)
     fields = parse_fields(field)
+    from demur.data.shapes import require_parts
     from demur.studies.cluster import Cluster
     from demur.studies.folder import AuditFolder
 
     # Before an engine is built, which takes a minute or more.
+    require_parts(fields, layout)
     cluster = None if on is None else Cluster.of(on, workers=workers)
     AuditFolder(out).require_room(resume=resume, overwrite=overwrite)
     if on is not None and engine is EngineName.auto:

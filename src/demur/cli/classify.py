@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,8 +85,12 @@ def _text(given: str) -> str:
     Raises:
         SourceError: It is not UTF-8.
     """
+    from demur.data.files import is_supported
     from demur.errors import SourceError
 
+    if given != "-" and len(given.split()) == 1 and is_supported(Path(given)):
+        message = f"{given!r} is named like a file, and the name would be judged; give - and pipe the text in"
+        raise typer.BadParameter(message, param_hint="TEXT")
     # What a shell passes on that is not UTF-8 comes as surrogates.
     content = sys.stdin.buffer.read() if given == "-" else given.encode("utf-8", "surrogateescape")
     try:

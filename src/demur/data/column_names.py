@@ -55,6 +55,9 @@ def spelling(name: str, columns: Collection[str]) -> str | None:
 def is_named_as_reply(column: str) -> bool:
     """Tell whether a column is named as what somebody replied, and not as a reference or a judge: `gpt4_response`."""
     words = _words(column)
+    if len(words) > 1 and words[-1] == "text":
+        # Some say that it is one: `response_text`.
+        return words[-2] in _REPLIES and not _OTHERS & {*words}
     # One of several: `response_2`, `response_b`; but `answer_b` is mostly a choice that a question offers.
     is_counted = len(words) > 1 and words[0] != "answer" and (words[-1].isdigit() or len(words[-1]) == 1)
     *others, last = words[:-1] if is_counted else words

@@ -32,11 +32,13 @@ __all__ = [
 
 CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
-_PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "user", "input")
-# Where there is a prompt, these hold something else: the name of who asked, or what an instruction speaks of.
-_PROMPTS_ONLY_ALONE = frozenset({"user", "input"})
+_PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "input")
 # Names that say less: a number under them is a label, as of whether a human wrote it.
 _FURTHER_PROMPTS = ("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs")
+# What a user said, where nothing else is named so; else the name of who asked.
+_USER = "user"
+# Where there is a prompt, these hold something else: the name of who asked, or what an instruction speaks of.
+_PROMPTS_ONLY_ALONE = frozenset({_USER, "input"})
 _OF_MODELS = (
     *(f"model_{noun}" for noun in ("output", "response", "answer", "reply", "completion", "generation")),
     "generation",
@@ -44,6 +46,8 @@ _OF_MODELS = (
 )
 # A prediction may be that of a classifier, where another column is the reply.
 _RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "prediction")
+# What else a reply may be called, and other things as well: it is judged only where somebody says so.
+_MAY_BE_RESPONSES = ("generated", "predicted", "pred", "hypothesis", "candidate", "assistant_message", "bot", "ai")
 # An answer beside another reply is mostly the reference that the reply is compared with.
 REFERENCE = "answer"
 _COLUMNS_SHOWN = 10
@@ -183,6 +187,7 @@ _SIDE = {"side": Column(("side",), chats.is_side)}
 _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_system)}
 _HISTORY = {"history": Column(("history",), chats.is_history)}
 _PROMPT = Column(_PROMPTS, chats.is_textual)
+_ANY_PROMPT = Column(_PROMPTS, chats.is_textual, last=(*_FURTHER_PROMPTS, _USER))
 # What is asked about, as of a passage; a number is none.
 _CONTEXT = {"input": Column(("context",), chats.is_textual_but_no_number)}
 _SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
@@ -193,12 +198,17 @@ _BARE_RESPONSES = (*_RESPONSES, REFERENCE, "text")
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
-    Shape("preference", {**_SIDES, "prompt": Column(CHATS, chats.is_open_chat)}, chats.read_preference, _SYSTEM),
+    Shape(
+        "preference",
+        {**_SIDES, "prompt": Column((*CHATS, "context"), chats.is_open_chat)},
+        chats.read_preference,
+        _SYSTEM,
+    ),
     Shape(
         "preference",
         _SIDES,
         chats.read_preference,
-        {"prompt": _PROMPT, "input": Column(("input",), chats.is_textual), **_SYSTEM},
+        {"prompt": _ANY_PROMPT, "input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_HISTORY},
     ),
     Shape(
         "prompt_response",
@@ -233,6 +243,12 @@ SHAPES = (
     Shape(
         "prompt_response",
         {"prompt": Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number), "response": _RESPONSE},
+        chats.read_pair,
+        {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
+    ),
+    Shape(
+        "prompt_response",
+        {"prompt": Column((_USER,), chats.is_textual), "response": _TEXT_RESPONSE},
         chats.read_pair,
         {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
     ),
@@ -279,8 +295,8 @@ def judged_column(columns: Mapping[str, str]) -> str | None:
 def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[str, ...]:
     """Return further columns of a row that may be the reply, in place of the one that is taken for it.
 
-    Beside an `answer`, mostly the reference, that is any other text of several words; else one of a reply's usual
-    names, of which any will do beside nothing.
+    Beside an `answer`, mostly the reference, and beside a chat that ends with the user, that is any other text of
+    several words; else one of a reply's usual names, of which any will do beside nothing.
 
     Args:
         columns: The column of each part.
@@ -290,13 +306,13 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
     if judged is None:
         return ()
     is_whole = reply_column(columns) is None
-    is_reference = not is_whole and folded(judged) == REFERENCE
+    is_elsewhere = chats.is_open_chat(fields[judged]) if is_whole else folded(judged) == REFERENCE
     usual = _BARE_RESPONSES if not is_whole and chats.is_nothing(fields[judged]) else _RESPONSES
     further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
     return tuple(
         name
         for name in further
-        if (is_reference or folded(name) in usual or is_named_as_reply(name))
+        if (is_elsewhere or folded(name) in (*usual, *_MAY_BE_RESPONSES) or is_named_as_reply(name))
         and not (is_whole and chats.is_said_in(fields[judged], fields[name]))
     )
 

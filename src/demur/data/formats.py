@@ -122,7 +122,9 @@ def _line_value(line: bytes, where: str, rows: _Rows) -> Mapping[str, object] | 
         message = f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start}); save as UTF-8"
         return RowError(message, where=where, reason=NOT_UTF8)
     except json.JSONDecodeError as error:
-        return RowError(f"{_not_json(error)}; write one object a line", where=where)
+        is_array = where.endswith(":1") and line.lstrip().startswith(b"[")
+        instead = ", or call a file that is one array .json" if is_array else ""
+        return RowError(f"{_not_json(error)}; write one object a line{instead}", where=where)
     except (ValueError, RecursionError) as error:
         return RowError(f"JSON that cannot be read ({error}); write one object a line", where=where)
 

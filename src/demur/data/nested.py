@@ -13,7 +13,10 @@ __all__ = ["nested_reply"]
 
 # What APIs, engines and tools that evaluate put what came out into.
 _WRAPPERS = frozenset(
-    {"answers", "body", "choices", "completions", "output", "outputs", "response", "resps", "result", "results"}
+    {
+        *("answers", "body", "candidates", "choices", "completion", "completions", "generations", "output", "outputs"),
+        *("response", "responses", "resps", "result", "results"),
+    }
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from demur.conversation import Conversation
 from demur.data.chats import is_nothing
 from demur.data.columns import judged_column, reply_column
+from demur.data.doubts import prompt_doubt, reply_doubt
 from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError
@@ -115,8 +116,8 @@ def warn_of_doubt(layout: Layout, row: Row, fields: Mapping[str, str], told: set
         is_named: Whether the layout was named: a bare reply is meant to be one.
     """
     doubts = [
-        None if {"response", "output"} & fields.keys() else layout.doubt(row.fields),
-        None if is_named or {"prompt", "text"} & fields.keys() else layout.prompt_doubt(row.fields),
+        None if {"response", "output"} & fields.keys() else reply_doubt(layout, row.fields),
+        None if is_named or {"prompt", "text"} & fields.keys() else prompt_doubt(layout, row.fields),
     ]
     for doubt in doubts:
         if doubt is not None and doubt not in told:

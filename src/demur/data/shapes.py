@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
 from demur.data.chats import is_nothing, is_open_chat
-from demur.data.column_names import folded, is_named_as_reply, may_be_a_prompt, spelling
-from demur.data.columns import CHATS, REFERENCE, SHAPES, judged_column, listed, reply_column, rivals, several_replies
+from demur.data.column_names import folded, is_named_as_reply, spelling
+from demur.data.columns import CHATS, REFERENCE, SHAPES, listed, reply_column, rivals, several_replies
 from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
 from demur.data.nested import nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from demur.data.messages import Message
     from demur.data.rows import Row
 
-__all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text"]
+__all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text", "require_parts"]
 
 Turns = Literal["last", "all"]
 LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
@@ -95,30 +95,6 @@ class Layout:
         except LayoutError as error:
             raise RowError(str(error), where=row.where, reason="unknown_layout") from error
         return self if own.is_bare else own
-
-    def doubt(self, fields: Mapping[str, object]) -> str | None:
-        """Say which further columns of a row may be the reply; None where there are none."""
-        others = rivals(self.columns, fields)
-        if not others:
-            return None
-        return (
-            f"{judged_column(self.columns)!r} is judged, and {listed(list(map(repr, others)))} beside it may be the "
-            f"reply; say which one is, as in --field response={others[0]} (fields={{'response': {others[0]!r}}})"
-        )
-
-    def prompt_doubt(self, fields: Mapping[str, object]) -> str | None:
-        """Say which further column of a row may hold what a bare reply answers; None where there is none."""
-        others = [name for name in fields if name not in self.columns.values() and may_be_a_prompt(name, fields[name])]
-        if self.name != "reply" or not others:
-            return None
-        given = {"prompt": others[0], "response": next(iter(self.columns.values()))}
-        remedy = f"give {' '.join(f'--field {part}={column}' for part, column in given.items())} (fields={given})"
-        if isinstance(fields[others[0]], dict | list):
-            remedy = "write the request, or the messages, within it into a column of its own, as `prompt`"
-        return (
-            f"{given['response']!r} is judged without what it answers, which {others[0]!r} beside it may hold; if so, "
-            f"{remedy}"
-        )
 
     def conversations(self, row: Row, *, turns: Turns = "last") -> tuple[Conversation, ...]:
         """Read the conversations of one row as `replies` does, and take nothing else in their place.
@@ -200,8 +176,22 @@ def named(name: str, overrides: Mapping[str, str] = {}) -> Layout:
     Raises:
         LayoutError: There is no such layout, or it has no such part.
     """
-    _check_parts(overrides, name)
+    require_parts(overrides, name)
     return Layout(name, dict(overrides))
+
+
+def require_parts(given: Mapping[str, str], name: str | None = None) -> None:
+    """Refuse columns for parts that no layout has, or not the named one.
+
+    Raises:
+        LayoutError: There is such a part, or no such layout.
+    """
+    parts = dict.fromkeys(part for shape in _shapes(name) for part in shape.parts)
+    unknown = [part for part in given if part not in parts]
+    if unknown:
+        what = "a conversation" if name is None else f"the layout {name!r}"
+        message = f"{what} has no part {unknown[0]!r}; name a column for one of {', '.join(parts)}"
+        raise LayoutError(message)
 
 
 def parse_text(text: str, *, where: str = "text") -> Conversation:
@@ -212,8 +202,14 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
         where: What messages call it.
 
     Raises:
-        RowError: The text has turns, but none of the assistant's.
+        RowError: The text has turns, but none of the assistant's; or it is a transcript of a template that is not read.
     """
+    if not is_answered_hh(text) and (mark := unread_mark(text)) is not None:
+        message = (
+            f"begins as a transcript with {mark!r}; give its turns as messages, as <|user|>…<|assistant|>…, or as a "
+            "demur.Conversation"
+        )
+        raise RowError(message, where=where, reason="unknown_layout")
     # A bare reply may begin with "Human:", and then nobody answers.
     read = read_transcript if is_answered_hh(text) else read_marked
     ((turn, heard, reasoning),) = _judged(read(text, where), where, "last", {})
@@ -241,17 +237,8 @@ def _shapes(name: str | None) -> Sequence[Shape]:
     return shapes
 
 
-def _check_parts(given: Mapping[str, str], name: str | None) -> None:
-    parts = dict.fromkeys(part for shape in _shapes(name) for part in shape.parts)
-    unknown = [part for part in given if part not in parts]
-    if unknown:
-        what = "a conversation" if name is None else f"the layout {name!r}"
-        message = f"{what} has no part {unknown[0]!r}; name a column for one of {', '.join(parts)}"
-        raise LayoutError(message)
-
-
 def _check_given(fields: Mapping[str, object], given: Mapping[str, str], name: str | None) -> None:
-    _check_parts(given, name)
+    require_parts(given, name)
     absent = [column for column in given.values() if spelling(column, fields) is None]
     if absent:
         message = f"no column {absent[0]!r}; the columns are {listed(fields)}"
@@ -362,9 +349,13 @@ def _judged(
     What stands in place of the turns where there is no such reply says why, and where in the row there may be one.
     """
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
-    if not replies:
+    elsewhere = nested_reply(fields) if not replies or messages[-1].role == "user" else ""
+    # An earlier reply is not judged in place of the last one.
+    if not replies or (turns == "last" and elsewhere):
         message = (
-            f"no assistant turn among {len(messages)} messages; a row needs a reply to judge{nested_reply(fields)}"
+            f"the messages end with the user's{elsewhere}"
+            if replies
+            else f"no assistant turn among {len(messages)} messages; a row needs a reply to judge{elsewhere}"
         )
         yield 0, RowError(message, where=where, reason="no_assistant_turn"), None
         return

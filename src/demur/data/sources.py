@@ -149,8 +149,12 @@ def open_source(spec: str) -> Source:
     """Open a file, a folder, a glob pattern, `-`, `hf://owner/name[:config][/split]`, or `example`.
 
     Raises:
-        SourceError: There is no such thing, it cannot be read, or it holds nothing.
+        SourceError: There is no such thing, it cannot be read, or it holds nothing; or the name is empty.
     """
+    if not spec.strip():
+        # To the system, nothing is this folder: a variable of a script that is not set would audit all that lies there.
+        message = "the name of the source is empty; give a file, or . for all files in this folder"
+        raise SourceError(message)
     if spec == STANDARD_INPUT:
         return Source(spec, [_StandardInput()])
     if spec.startswith(HUB_PREFIX):

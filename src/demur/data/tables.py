@@ -30,6 +30,8 @@ _LARGEST_CELL = 1 << 24
 # What a line may consist of that holds nothing: programs write empty rows of a sheet as separators alone.
 _NOTHING = " \t\r\n,;"
 _NUL = "a NUL byte"
+# What programs write for a missing value, and models hardly ever say; `None` they do.
+_MISSING = frozenset({"nan", "NaN", "<NA>", "NULL"})
 # As they come where bytes that are no UTF-8 do as surrogates.
 _UTF16_BOMS = ("\udcff\udcfe", "\udcfe\udcff")
 # Few enough that rows of some MB each still fit, many enough that the cost of a batch does not show.
@@ -249,7 +251,7 @@ def _cell_fields(header: Sequence[str], cells: Sequence[str], where: str) -> Map
     if len(cells) != len(header):
         message = f"{len(cells)} cells, {len(header)} in the header; quote cells that hold the separator or a newline"
         return RowError(message, where=where)
-    return dict(zip(header, cells, strict=True))
+    return {name: None if cell in _MISSING else cell for name, cell in zip(header, cells, strict=True)}
 
 
 def _damage(cells: Sequence[str]) -> str | None:

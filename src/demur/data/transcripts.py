@@ -26,7 +26,7 @@ _UNREAD_MARK = re.compile(
     r"|(?:### Instruction:|Below is an instruction)(?=.*?\s### Response:)"
     r"|### (?:User|System):(?=.*?\s### (?:Assistant|Response):)"
     r"|(?:USER:|A chat between a curious user)(?=.*?\sASSISTANT:)"
-    r"|User:(?=.*?\nAssistant:)",
+    r"|(?:User|Human):(?=.*?\nAssistant:)",
     re.DOTALL,
 )
 _BEGINNING = re.compile(r"(?:\s|<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)*")

@@ -180,8 +180,11 @@ class AuditFolder:
         """Refuse a folder that holds results, where neither flag says what to do with them.
 
         Raises:
-            OutputError: It does.
+            OutputError: It does, or is no folder.
         """
+        if self.path.exists() and not self.path.is_dir():
+            message = f"{str(self.path)!r} is a file, and results need a folder; {_ANOTHER}"
+            raise OutputError(message)
         if overwrite or (resume and self.manifest.is_file()):
             return
         taken = [path.name for path in self._files() if path.exists()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,14 +41,30 @@ def rows_of(data: object) -> Iterable[object]:
     if is_frame(data):
         return records(data)
     is_single = isinstance(data, Mapping | Conversation | str | bytes)
-    if is_single or not isinstance(data, Iterable):
-        hint = "; put a single one into a list" if is_single else ""
+    if is_single or not isinstance(data, Iterable) or isinstance(data, io.IOBase):
+        hint = _how_else(data) if not is_single or isinstance(data, Mapping) else "; put a single one into a list"
         message = (
             f"an audit of one {type(data).__name__}; give the name of a source, a pandas DataFrame, "
             f"or several of {_ACCEPTED}{hint}"
         )
         raise TypeError(message)
     return data
+
+
+def _how_else(data: object) -> str:
+    """Say, for the end of an error, how the rows are given that an object is or has."""
+    if isinstance(data, io.IOBase):
+        return "; of a file, give the name"
+    if hasattr(data, "to_pylist"):
+        return "; of a table of Arrow, give table.to_pylist()"
+    if not isinstance(data, Mapping):
+        return ""
+    if any(hasattr(value, "column_names") for value in data.values()):
+        return f"; of a DatasetDict, give one of its parts: {', '.join(map(str, data))}"
+    lengths = [len(value) for value in data.values() if isinstance(value, list | tuple)]
+    if len(lengths) == len(data) > 1 and len(set(lengths)) == 1:
+        return "; of columns, give pandas.DataFrame(data)"
+    return "; put a single one into a list"
 
 
 def _require_no_file(position: int, text: str) -> None:

@@ -1,0 +1,50 @@
+"""Say where a row leaves it in doubt which column is the reply, or what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demur.data.column_names import folded, may_be_a_prompt
+from demur.data.columns import judged_column, listed, rivals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from demur.data.shapes import Layout
+
+__all__ = ["prompt_doubt", "reply_doubt"]
+
+
+def reply_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
+    """Say which further columns of a row may be the reply; None where there are none."""
+    others = rivals(layout.columns, fields)
+    if not others:
+        return None
+    return (
+        f"{judged_column(layout.columns)!r} is judged, and {listed(list(map(repr, others)))} beside it may be the "
+        f"reply; say which one is, as in {_given(response=others[0])}"
+    )
+
+
+def prompt_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
+    """Say which further column may hold what is answered, where there is none, or one that may be a user's name."""
+    asked = layout.columns.get("prompt")
+    if not layout.is_bare and folded(asked or "") != "user":
+        return None
+    other = next(
+        (name for name in fields if name not in layout.columns.values() and may_be_a_prompt(name, fields[name])), None
+    )
+    if other is None:
+        return None
+    if asked is not None:
+        return f"{asked!r} is taken for what is answered, and {other!r} may be it; if so, give {_given(prompt=other)}"
+    reply = {} if layout.name == "preference" else {"response": next(iter(layout.columns.values()))}
+    remedy = f"give {_given(prompt=other, **reply)}"
+    if isinstance(fields[other], dict | list):
+        remedy = "write the request, or the messages, within it into a column of its own, as `prompt`"
+    judged = f"{reply['response']!r} is" if reply else "both sides are"
+    return f"{judged} judged without a prompt, which {other!r} beside it may hold; if so, {remedy}"
+
+
+def _given(**columns: str) -> str:
+    return f"{' '.join(f'--field {part}={column}' for part, column in columns.items())} (fields={columns})"
