@@ -13,6 +13,7 @@ from demur.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OTHERS = [ROOT / folder / "README.md" for folder in ("benchmarks", "src/demur/weights", "synth", "taxonomy")]
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
@@ -82,13 +83,15 @@ def test_the_readme_of_the_written_rows_names_every_file_of_them() -> None:
     assert not [name for name in names if not name.startswith("corpus/") and f"**`{name}`**" not in text]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_of_a_page_to_a_file_leads_somewhere(page: Path) -> None:
     """Links into the repository name files and folders that are there, and headings that these have."""
     links = re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8").replace("\n", " "))
-    targets = [link.partition("#") for link in links if "://" not in link]
-    assert not [name for name, _, _ in targets if not (page.parent / name).exists()]
-    assert not [heading for name, _, heading in targets if heading and heading not in anchors(page.parent / name)]
+    parts = [link.partition("#") for link in links if "://" not in link]
+    # Without a name, a link leads within the page.
+    targets = [(page.parent / name if name else page, heading) for name, _, heading in parts]
+    assert not [path for path, _ in targets if not path.exists()]
+    assert not [heading for path, heading in targets if heading and heading not in anchors(path)]
 
 
 def test_the_readme_leads_to_every_page_of_the_guide() -> None:
