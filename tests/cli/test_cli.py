@@ -406,7 +406,7 @@ def test_classify_judges_no_names_of_files(demur: Demur) -> None:
     ("words", "said"),
     [
         (("--format", "opnai"), "no layout 'opnai'"),
-        (("--field", "respons=response"), "a conversation has no part 'respons'"),
+        (("--field", "said=response"), "a conversation has no part 'said'"),
         (("--out", __file__), "is a file, and results need a folder"),
     ],
 )
