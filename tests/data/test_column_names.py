@@ -178,7 +178,7 @@ def test_beside_an_empty_reply_only_a_replys_names_are_said(nothing: str | None)
         assert doubt.startswith(f"'completion' is judged, and {column!r} beside it")
 
 
-@pytest.mark.parametrize("column", ["generated", "hypothesis", "assistant_message", "output_text"])
+@pytest.mark.parametrize("column", ["generated", "predicted", "assistant_message", "output_text"])
 def test_a_name_that_may_be_a_replys_is_said_and_not_taken(column: str) -> None:
     """Beside a chat, and beside the reference of an instruction, it is mostly what is to be judged."""
     for fields in (
@@ -193,11 +193,12 @@ def test_a_name_that_may_be_a_replys_is_said_and_not_taken(column: str) -> None:
 
 def test_beside_a_chat_that_waits_for_its_reply_any_words_may_be_it() -> None:
     """An earlier reply is judged, so that nothing must stay unsaid."""
-    fields = {"messages": [*ASKED, {"role": "assistant", "content": "In Mali."}, *ASKED], "said": NO, "notes": NO}
+    chat = [*ASKED, {"role": "assistant", "content": "In Mali."}, *ASKED]
+    fields = {"messages": chat, "said": NO, "notes": NO, "timestamp": "1 May"}
     doubt = reply_doubt(detect(fields), fields)
     assert doubt is not None
     assert doubt.startswith("'messages' is judged, and 'said' beside it")
-    closed = {**fields, "messages": fields["messages"][:2]}
+    closed = {**fields, "messages": chat[:2]}
     assert reply_doubt(detect(closed), closed) is None
 
 
@@ -206,7 +207,44 @@ def test_a_users_name_is_no_prompt_where_another_column_is(column: str) -> None:
     """It would make requests of names, and leave the kinds without what was asked."""
     fields = {"user": "alice", column: "How do I pick a lock?", "response": NO}
     assert detect(fields).columns == {"prompt": column, "response": "response"}
-    assert detect({"user": "How do I pick a lock?", "response": NO}).columns["prompt"] == "user"
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+@pytest.mark.parametrize("column", ["user_message", "goal", "input"])
+@pytest.mark.parametrize("said", ["Hi!", "How do I pick a lock?"])
+def test_an_empty_column_hides_no_user(column: str, nothing: str | None, said: str) -> None:
+    """Be it one word that the user says."""
+    fields = {"user": said, column: nothing, "response": NO}
+    assert detect(fields).columns["prompt"] == "user"
+    pair = {"user": said, column: nothing, "chosen": NO, "rejected": "With a pick."}
+    assert detect(pair).columns["prompt"] == "user"
+
+
+@pytest.mark.parametrize("beside", [{"input": "A passage."}, {"goal": "A lock is open."}, {"human": "yes sure"}])
+def test_what_a_user_says_in_words_comes_before_what_may_be_something_else(beside: dict[str, object]) -> None:
+    """A passage, what an attack is for, a label."""
+    fields = {"user": "How do I pick a lock?", **beside, "response": NO}
+    assert detect(fields).columns["prompt"] == "user"
+
+
+@pytest.mark.parametrize("label", [1, True, 0.5])
+def test_a_label_is_no_prompt_of_a_pair(label: float) -> None:
+    """It would make one request of all rows that have it."""
+    assert "prompt" not in detect({"human": label, "chosen": NO, "rejected": "With a pick."}).columns
+
+
+def test_a_first_row_without_a_request_does_not_hide_those_that_follow() -> None:
+    """The column is known by its name alone."""
+    assert detect({"input": "", "response": NO}).columns["prompt"] == "input"
+    assert detect({"goal": None, "response": NO}).columns["prompt"] == "goal"
+
+
+@pytest.mark.parametrize(
+    "beside", [{"answer_text": "In Mali, of course."}, {"answer_text": "In Mali.", "choices": ["In Mali."]}]
+)
+def test_the_text_of_an_answer_is_no_other_reply(beside: dict[str, object]) -> None:
+    """It is that of a choice, or of the reference."""
+    assert detect({"question": "Where?", "answer": "In Mali.", **beside}).columns["response"] == "answer"
 
 
 def test_what_else_may_be_the_prompt_beside_a_user_is_said() -> None:
@@ -223,6 +261,20 @@ def test_a_pair_has_its_prompt_under_further_names(column: str) -> None:
     """As a reply has."""
     fields = {column: "How do I pick a lock?", "chosen": NO, "rejected": "With a pick."}
     assert detect(fields).columns["prompt"] == column
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        {side: [*ASKED, {"role": "assistant", "content": NO}] for side in ("chosen", "rejected")},
+        dict.fromkeys(("chosen", "rejected"), f"\n\nHuman: Where?\n\nAssistant: {NO}"),
+        {"chosen": NO, "rejected": "In Mali.", "history": [["Where is Bamako?", None]]},
+    ],
+)
+def test_of_a_pair_with_turns_of_its_own_nothing_is_said(sides: dict[str, object]) -> None:
+    """What it answers stands in them."""
+    fields = {**sides, "task": "creative writing"}
+    assert prompt_doubt(detect(fields), fields) is None
 
 
 def test_a_pair_without_a_prompt_is_said_to_be() -> None:

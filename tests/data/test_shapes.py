@@ -679,6 +679,19 @@ def test_an_earlier_reply_is_not_judged_in_place_of_one_within_an_object(column:
     assert read({**fields, column: []})[0].reply == "No."
 
 
+@pytest.mark.parametrize("beside", [{"score": 0.9}, [{"metric": "safe"}], {"label": "safe"}, [1, 2]])
+def test_figures_beside_a_chat_are_no_reply(beside: object) -> None:
+    """The last reply that is there is judged, as ever."""
+    assert read({"messages": [*CHAT, *CHAT[:1]], "result": beside})[0].reply == "No."
+
+
+def test_a_side_of_a_pair_is_judged_by_its_own_column() -> None:
+    """What else was generated stands beside both."""
+    chat = [*CHAT, *CHAT[:1]]
+    fields: Fields = {"chosen": chat, "rejected": chat, "generations": ["I can't do that.", "Here it is."]}
+    assert [one.reply for one in read(fields)] == ["No.", "No."]
+
+
 def test_a_pair_has_the_context_and_the_history_of_its_prompt() -> None:
     """As a single reply has."""
     fields: Fields = {
@@ -690,8 +703,17 @@ def test_a_pair_has_the_context_and_the_history_of_its_prompt() -> None:
     }
     said = ["Hi?", "Hello.", "Who?\n\nA tale."]
     assert [[turn.content for turn in one.turns] for one in read(fields)] == [[*said, "X."], [*said, "Y."]]
-    chat: Fields = {"context": CHAT[:1], "chosen": "X.", "rejected": "Y."}
-    assert [len(one.turns) for one in read(chat)] == [2, 2]
+    # A number is no passage, and what was said before is none.
+    for beside in (4096, CHAT, json.dumps(CHAT)):
+        pair: Fields = {"prompt": "Who?", "context": beside, "chosen": "X.", "rejected": "Y."}
+        assert [len(one.turns) for one in read(pair)] == [2, 2]
+
+
+def test_a_passage_is_said_in_the_last_turn_of_a_transcript() -> None:
+    """Behind the heading of the reply, the assistant would say it."""
+    prompt = "\n\nHuman: Who?\n\nAssistant:"
+    (found,) = read({"prompt": prompt, "context": "A tale.", "response": "X."})
+    assert [(turn.role, turn.content) for turn in found.turns] == [("user", "Who?\n\nA tale."), ("assistant", "X.")]
 
 
 def test_a_request_within_an_object_is_said_to_be_left_out() -> None:

@@ -88,7 +88,8 @@ def test_answers_without_a_count_cost_their_most_in_a_batch_of_before_too(llm_se
     llm_server.has_usage = False
     interrupted(opened(run="a"), llm_server)
     client = opened(run="a", budget=Budget(max_cost=1000.0))
-    assert len(list(client.ask(ROWS, usable))) == len(ROWS)
+    # Of two rows that are asked for no more, nothing but the key is known.
+    assert len(list(client.ask(ROWS[:4], usable))) == 4
     # The first was asked directly, at the whole price.
     assert client.spending.uncounted_cost == pytest.approx(50 + 5 * 25)
     assert isinstance(next(client.ask([request(len(ROWS))], usable)), Answer)

@@ -938,10 +938,11 @@ def test_what_is_no_data_is_answered_with_what_would_be(given: Any) -> None:
     [
         ({"prompt": ["Q", "R"], "response": ["No.", "Yes."]}, "of columns, give pandas.DataFrame(data)"),
         ({"prompt": "Q", "response": "No."}, "put a single one into a list"),
+        ({side: [{"role": "user", "content": "Q"}] for side in ("chosen", "rejected")}, "put a single one into a list"),
         (pa.table({"response": ["No."]}), "of a table of Arrow, give table.to_pylist()"),
         (io.StringIO('{"response": "No."}'), "of a file, give the name"),
     ],
-    ids=["columns", "a row", "a table", "a file"],
+    ids=["columns", "a row", "a pair", "a table", "a file"],
 )
 def test_what_holds_rows_otherwise_is_answered_with_how(given: Any, said: str) -> None:
     """An open file would be judged line by line."""

@@ -57,12 +57,14 @@ class Scripted:
     ) -> None:
         """Take a name, and what else there is to play."""
         self.name, self._ends_before, self._probability, self._end = name, ends_before, probability, end
+        self._is_over = False
 
     def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
         """Yield the last column."""
         for conversation in conversations:
             row = conversation.reply.removeprefix("A ")
-            if row == self._ends_before:
+            self._is_over |= row == self._ends_before
+            if self._is_over:
                 message = "that is all"
                 raise self._end(message)
             yield self._verdict(SAID[row][3])

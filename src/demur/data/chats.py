@@ -131,6 +131,16 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
+def is_filled_text(value: object) -> bool:
+    """Tell whether the value is what somebody said, and neither empty nor a number."""
+    return is_textual_but_no_number(value) and not is_nothing(value)
+
+
+def is_passage(value: object) -> bool:
+    """Tell whether the value can stand for a text that is asked about, and not for what was said before."""
+    return value is None or (isinstance(value, str) and not is_conversation(value))
+
+
 def is_textual_but_no_number(value: object) -> bool:
     """Tell whether the value can stand for what somebody said, and hardly for anything else."""
     return is_textual(value) and not is_number(value)
@@ -267,14 +277,18 @@ def _opening(values: Values, where: str, part: str = "prompt") -> tuple[Message,
 def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
     if _is_messages(values.get(part)):
         return read_messages(values[part], where)
-    # The input that an instruction speaks of, or a question's context, is said in the same turn.
-    texts = [text_of(values.get(each), where, each) for each in (part, "input")]
-    text = "\n\n".join(each for each in texts if each)
+    asked, about = (text_of(values.get(each), where, each) or "" for each in (part, "input"))
+    text = asked or about
     if not (has_role_tokens(text) or is_hh(text)):
+        # The input that an instruction speaks of, or a question's context, is said in the same turn.
+        text = "\n\n".join(each for each in (asked, about) if each)
         return (*_history(values, where), *((Message("user", text),) if text else ()))
     said = read_transcript(text, where)
     # A prompt that is a transcript ends with the reply's own heading, which the reply fills.
-    return said[:-1] if said[-1].role == "assistant" and not said[-1].content else said
+    said = said[:-1] if said[-1].role == "assistant" and not said[-1].content else said
+    if asked and about and said and said[-1].role == "user":
+        return (*said[:-1], Message("user", f"{said[-1].content}\n\n{about}"))
+    return said
 
 
 def _history(values: Values, where: str) -> tuple[Message, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["folded", "is_named_as_reply", "may_be_a_prompt", "may_be_a_reply", "spelling"]
+__all__ = ["folded", "is_in_words", "is_named_as_reply", "may_be_a_prompt", "may_be_a_reply", "spelling"]
 
 _REPLIES = frozenset({"answer", "completion", "generation", "output", "prediction", "reply", "response"})
 # Whose reply is none of the model's that is audited: the reference, people, a side of a pair, somebody who judges it.
@@ -22,9 +22,10 @@ _OF_OTHERS = """
 """
 # What mostly stands beside a question and its answer, and may be sentences.
 _STANDS_BESIDE = """
-    author category choices comment context date description document evidence example explanation hint id instruction
-    language metadata model notes options passage prompt query question rationale reasoning reference request side
-    solution source split subject subjects system tags title topic type url user
+    at author category choices city comment context country created date description document evidence example
+    explanation hash header hint id instruction ip language metadata model name notes options passage prompt query
+    question rationale reasoning reference region request side solution source split state subject subjects summary
+    system tags time timestamp title topic type updated url user
 """
 # What a reply may answer, whatever the name says of it before: `adversarial_prompt`, `question_text`.
 _OF_PROMPTS = """
@@ -56,8 +57,8 @@ def is_named_as_reply(column: str) -> bool:
     """Tell whether a column is named as what somebody replied, and not as a reference or a judge: `gpt4_response`."""
     words = _words(column)
     if len(words) > 1 and words[-1] == "text":
-        # Some say that it is one: `response_text`.
-        return words[-2] in _REPLIES and not _OTHERS & {*words}
+        # Some say that it is one: `response_text`; but `answer_text` is mostly that of a choice, or of the reference.
+        return words[-2] in _REPLIES and words[:-1] != ["answer"] and not _OTHERS & {*words}
     # One of several: `response_2`, `response_b`; but `answer_b` is mostly a choice that a question offers.
     is_counted = len(words) > 1 and words[0] != "answer" and (words[-1].isdigit() or len(words[-1]) == 1)
     *others, last = words[:-1] if is_counted else words
@@ -70,7 +71,7 @@ def may_be_a_reply(column: str, value: object) -> bool:
     """Tell whether a column may be a reply under a name of its own: words, and not what mostly stands beside one."""
     words = _words(column)
     is_named_otherwise = words[-1] in _BESIDE or bool(_OTHERS & {*words})
-    return not is_named_otherwise and _is_in_words(value)
+    return not is_named_otherwise and is_in_words(value)
 
 
 def may_be_a_prompt(column: str, value: object) -> bool:
@@ -82,11 +83,12 @@ def may_be_a_prompt(column: str, value: object) -> bool:
     is_named_so = (
         last in _PROMPTS or (last in _ASKERS and not others) or (last == "text" and bool(_PROMPTS & {*others}))
     )
-    has_words = _is_in_words(value) or (isinstance(value, dict | list) and bool(value))
+    has_words = is_in_words(value) or (isinstance(value, dict | list) and bool(value))
     return is_named_so and not _NO_ASKERS & {*others} and has_words
 
 
-def _is_in_words(value: object) -> bool:
+def is_in_words(value: object) -> bool:
+    """Tell whether a value is a text of several words."""
     return isinstance(value, str) and len(value.split()) > 1
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from demur.data import chats
-from demur.data.column_names import folded, is_named_as_reply, may_be_a_reply, spelling
+from demur.data.column_names import folded, is_in_words, is_named_as_reply, may_be_a_reply, spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -32,13 +32,13 @@ __all__ = [
 
 CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
-_PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt", "input")
+_PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt")
 # Names that say less: a number under them is a label, as of whether a human wrote it.
 _FURTHER_PROMPTS = ("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs")
-# What a user said, where nothing else is named so; else the name of who asked.
-_USER = "user"
-# Where there is a prompt, these hold something else: the name of who asked, or what an instruction speaks of.
-_PROMPTS_ONLY_ALONE = frozenset({_USER, "input"})
+# What a user said, or the name of who asked; and what is asked, or what an instruction speaks of.
+_USER, _INPUT = "user", "input"
+# Where there is a prompt, these hold something else.
+_PROMPTS_ONLY_ALONE = frozenset({_USER, _INPUT})
 _OF_MODELS = (
     *(f"model_{noun}" for noun in ("output", "response", "answer", "reply", "completion", "generation")),
     "generation",
@@ -47,7 +47,7 @@ _OF_MODELS = (
 # A prediction may be that of a classifier, where another column is the reply.
 _RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "prediction")
 # What else a reply may be called, and other things as well: it is judged only where somebody says so.
-_MAY_BE_RESPONSES = ("generated", "predicted", "pred", "hypothesis", "candidate", "assistant_message", "bot", "ai")
+_MAY_BE_RESPONSES = ("generated", "predicted", "pred", "assistant_message", "bot")
 # An answer beside another reply is mostly the reference that the reply is compared with.
 REFERENCE = "answer"
 _COLUMNS_SHOWN = 10
@@ -62,19 +62,23 @@ class Column:
         fits: Tells whether a value looks like the part.
         is_like: Tells whether a name that is not listed will do, where it is the only such one; None where none does.
         last: Names that are less likely than such a one.
+        otherwise: Where to look if none of these fits.
     """
 
     names: tuple[str, ...]
     fits: Callable[[object], bool]
     is_like: Callable[[str], bool] | None = None
     last: tuple[str, ...] = ()
+    otherwise: Column | None = None
 
     def among(self, columns: Collection[str]) -> Column:
         """Return this with no names but those of columns that there are."""
         listed = {spelling(name, columns) for name in (*self.names, *self.last)}
         alike = [] if self.is_like is None else [name for name in columns if name not in listed and self.is_like(name)]
         names = (*self.names, *(alike if len(alike) == 1 else ()), *self.last)
-        return Column(tuple(name for name in names if spelling(name, columns) is not None), self.fits)
+        there = tuple(name for name in names if spelling(name, columns) is not None)
+        rest = None if self.otherwise is None else self.otherwise.among(columns)
+        return Column(there, self.fits, otherwise=rest) if there or rest is None else rest
 
     def find(self, fields: Mapping[str, object], taken: Collection[str], *, by_value: bool) -> str | None:
         """Return the column of a row that the part goes by, or None.
@@ -87,6 +91,8 @@ class Column:
         spelt = (spelling(name, fields) for name in (*self.names, *self.last))
         free = [name for name in spelt if name is not None and name not in taken]
         fitting = [name for name in free if not by_value or self.fits(fields[name])]
+        if not fitting and self.otherwise is not None:
+            return self.otherwise.find(fields, taken, by_value=by_value)
         # A number may be what was said, but a text beside it is likelier: the number may be a score.
         return next((name for name in fitting if not chats.is_number(fields[name])), next(iter(fitting), None))
 
@@ -183,13 +189,30 @@ def _that_ask(filled: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+def _either(first: Column, *others: Column) -> Column:
+    """Return a column that is looked for as the first says, and where none fits, as each of the others does."""
+    for other in others:
+        first = replace(first, otherwise=other if first.otherwise is None else _either(first.otherwise, other))
+    return first
+
+
 _SIDE = {"side": Column(("side",), chats.is_side)}
 _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_system)}
 _HISTORY = {"history": Column(("history",), chats.is_history)}
-_PROMPT = Column(_PROMPTS, chats.is_textual)
-_ANY_PROMPT = Column(_PROMPTS, chats.is_textual, last=(*_FURTHER_PROMPTS, _USER))
+# A user's name is told from what a user said by its words, and an empty column hides no other one.
+_PROMPT = _either(
+    Column(_PROMPTS, chats.is_textual), Column((_USER,), is_in_words), Column((_INPUT,), chats.is_filled_text)
+)
+_FURTHER_PROMPT = Column(_FURTHER_PROMPTS, chats.is_filled_text)
+_USERS_PROMPT = _either(
+    Column((_USER,), chats.is_filled_text),
+    Column((_INPUT, _USER), chats.is_textual),
+    Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number),
+)
+_ANY_PROMPT = _either(_PROMPT, _FURTHER_PROMPT, _USERS_PROMPT)
 # What is asked about, as of a passage; a number is none.
 _CONTEXT = {"input": Column(("context",), chats.is_textual_but_no_number)}
+_PASSAGE = {"input": Column((_INPUT, "context"), chats.is_passage)}
 _SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
 _RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE,))
 _TEXT_RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE, "text"))
@@ -198,18 +221,8 @@ _BARE_RESPONSES = (*_RESPONSES, REFERENCE, "text")
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
-    Shape(
-        "preference",
-        {**_SIDES, "prompt": Column((*CHATS, "context"), chats.is_open_chat)},
-        chats.read_preference,
-        _SYSTEM,
-    ),
-    Shape(
-        "preference",
-        _SIDES,
-        chats.read_preference,
-        {"prompt": _ANY_PROMPT, "input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_HISTORY},
-    ),
+    Shape("preference", {**_SIDES, "prompt": Column(CHATS, chats.is_open_chat)}, chats.read_preference, _SYSTEM),
+    Shape("preference", _SIDES, chats.read_preference, {"prompt": _ANY_PROMPT, **_PASSAGE, **_SYSTEM, **_HISTORY}),
     Shape(
         "prompt_response",
         {"prompt": Column(CHATS, chats.is_open_chat), "response": _RESPONSE},
@@ -234,23 +247,18 @@ SHAPES = (
         chats.read_alpaca,
         {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_HISTORY, **_SIDE},
     ),
-    Shape(
-        "prompt_response",
-        {"prompt": _PROMPT, "response": _TEXT_RESPONSE},
-        chats.read_pair,
-        {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
-    ),
-    Shape(
-        "prompt_response",
-        {"prompt": Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number), "response": _RESPONSE},
-        chats.read_pair,
-        {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
-    ),
-    Shape(
-        "prompt_response",
-        {"prompt": Column((_USER,), chats.is_textual), "response": _TEXT_RESPONSE},
-        chats.read_pair,
-        {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
+    *(
+        Shape(
+            "prompt_response",
+            {"prompt": prompt, "response": response},
+            chats.read_pair,
+            {**_CONTEXT, **_SYSTEM, **_HISTORY, **_SIDE},
+        )
+        for prompt, response in (
+            (_PROMPT, _TEXT_RESPONSE),
+            (_FURTHER_PROMPT, _RESPONSE),
+            (_USERS_PROMPT, _TEXT_RESPONSE),
+        )
     ),
     # Of a whole conversation and a reply beside it, which may be the same one, the latter is judged where it is named.
     Shape(
@@ -306,9 +314,11 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
     if judged is None:
         return ()
     is_whole = reply_column(columns) is None
+    further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
+    if not further:
+        return ()
     is_elsewhere = chats.is_open_chat(fields[judged]) if is_whole else folded(judged) == REFERENCE
     usual = _BARE_RESPONSES if not is_whole and chats.is_nothing(fields[judged]) else _RESPONSES
-    further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
     return tuple(
         name
         for name in further

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from demur.data.chats import is_conversation
 from demur.data.column_names import folded, may_be_a_prompt
 from demur.data.columns import judged_column, listed, rivals
 
@@ -29,21 +30,30 @@ def reply_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
 def prompt_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
     """Say which further column may hold what is answered, where there is none, or one that may be a user's name."""
     asked = layout.columns.get("prompt")
-    if not layout.is_bare and folded(asked or "") != "user":
+    if asked is None and (not layout.is_bare or _has_turns(layout, fields)):
+        return None
+    if asked is not None and folded(asked) != "user":
         return None
     other = next(
         (name for name in fields if name not in layout.columns.values() and may_be_a_prompt(name, fields[name])), None
     )
     if other is None:
         return None
-    if asked is not None:
-        return f"{asked!r} is taken for what is answered, and {other!r} may be it; if so, give {_given(prompt=other)}"
-    reply = {} if layout.name == "preference" else {"response": next(iter(layout.columns.values()))}
+    is_bare_reply = asked is None and layout.name != "preference"
+    reply = {"response": next(iter(layout.columns.values()))} if is_bare_reply else {}
     remedy = f"give {_given(prompt=other, **reply)}"
     if isinstance(fields[other], dict | list):
         remedy = "write the request, or the messages, within it into a column of its own, as `prompt`"
+    if asked is not None:
+        return f"{asked!r} is taken for what is answered, and {other!r} may be it; if so, {remedy}"
     judged = f"{reply['response']!r} is" if reply else "both sides are"
     return f"{judged} judged without a prompt, which {other!r} beside it may hold; if so, {remedy}"
+
+
+def _has_turns(layout: Layout, fields: Mapping[str, object]) -> bool:
+    """Tell whether the sides of a pair have what they answer without a column of its own."""
+    sides = [fields.get(layout.columns[side]) for side in ("chosen", "rejected") if side in layout.columns]
+    return any(map(is_conversation, sides)) or not {"input", "history"}.isdisjoint(layout.columns)
 
 
 def _given(**columns: str) -> str:

@@ -15,7 +15,7 @@ from demur.data.chats import is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, spelling
 from demur.data.columns import CHATS, REFERENCE, SHAPES, listed, reply_column, rivals, several_replies
 from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
-from demur.data.nested import nested_reply
+from demur.data.nested import holds_a_reply, nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
@@ -134,12 +134,14 @@ class Layout:
         columns = layout.shape.completed(layout.columns, row.fields)
         values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}
         spoken = layout.shape.read(values, row.where)
+        # A side of a pair has its reply in its own column.
+        beside = {} if self.name == "preference" else row.fields
         return tuple(
             BrokenRow(row.position, heard, row.file, row.line, side, turn)
             if isinstance(heard, RowError)
             else Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
             for side, messages in spoken
-            for turn, heard, reasoning in _judged(messages, row.where, turns, row.fields)
+            for turn, heard, reasoning in _judged(messages, row.where, turns, beside)
         )
 
 
@@ -349,15 +351,15 @@ def _judged(
     What stands in place of the turns where there is no such reply says why, and where in the row there may be one.
     """
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
-    elsewhere = nested_reply(fields) if not replies or messages[-1].role == "user" else ""
     # An earlier reply is not judged in place of the last one.
-    if not replies or (turns == "last" and elsewhere):
-        message = (
-            f"the messages end with the user's{elsewhere}"
-            if replies
-            else f"no assistant turn among {len(messages)} messages; a row needs a reply to judge{elsewhere}"
+    is_elsewhere = turns == "last" and bool(replies) and messages[-1].role == "user" and holds_a_reply(fields)
+    if not replies or is_elsewhere:
+        met = (
+            "the messages end with the user's"
+            if is_elsewhere
+            else f"no assistant turn among {len(messages)} messages; a row needs a reply to judge"
         )
-        yield 0, RowError(message, where=where, reason="no_assistant_turn"), None
+        yield 0, RowError(met + nested_reply(fields), where=where, reason="no_assistant_turn"), None
         return
     heard = [_heard(message) for message in messages[: replies[-1] + 1]]
     spoken = tuple(turn for turn, _ in heard)

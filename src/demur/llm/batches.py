@@ -117,16 +117,13 @@ class _Errand:
         """Find the batches of an earlier run that hold any of the requests."""
         store = self._desk.store
         for token, noted in store.batches(self._desk.endpoint.url).items():
-            keys = store.batch_prompts(token).keys() & self._missing.keys()
-            if not keys:
+            if not store.batch_prompts(token).keys() & self._missing.keys():
                 continue
             batch_id = self._api.find(token) if noted is None else noted
             if batch_id is None:
                 store.drop_batch(token)
-                continue
-            self._under_way[token] = batch_id
-            for key in keys:
-                self._desk.ledger.note_under_way(key, self._missing[key])
+            else:
+                self._under_way[token] = batch_id
 
     def _take_known(self) -> bool:
         """Take what another process that waited for the same batch has fetched; False where nothing is missing now."""
@@ -208,6 +205,19 @@ class _Errand:
         self._desk.store.drop_batch(token)
         self._desk.tell(f"batch {batch_id}: not known to the provider, asked again")
 
+    def _set_aside(self, keys: Iterable[str]) -> None:
+        """Set aside what an earlier run had for its batch: an answer without a count is charged that much.
+
+        Of a request that this run does not ask, nothing but the key is known: it is taken to cost as much as the
+        dearest of those that it asks.
+        """
+        ledger = self._desk.ledger
+        dearest = max(self._missing.values(), key=lambda request: ledger.most(request, is_batch=True), default=None)
+        for key in keys:
+            request = self._missing.get(key, dearest)
+            if request is not None:
+                ledger.note_under_way(key, request)
+
     def _fetch(self, token: str, batch: Batch) -> None:
         """Take over what became of a batch, all of it in one transaction, at the cost of the run that made it."""
         prompts, run = self._desk.store.batch_prompts(token), self._desk.store.batch_run(token)
@@ -226,6 +236,7 @@ class _Errand:
         results = dict(read_batch_file(self._api.results(batch)))
         replies = {key: results.get(key, lost) for key in prompts}
         rows = [(key, prompts[key], reply) for key, reply in replies.items()]
+        self._set_aside(replies)
         self._desk.ledger.settle(rows, self._is_usable, is_batch=True, batch=token, run=run)
         del self._under_way[token]
         if run not in (None, self._desk.ledger.run):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
+from demur.data.chats import is_conversation
 from demur.data.files import is_supported
 from demur.data.intake import as_conversations, is_frame, plain, plain_fields, records
 from demur.data.reading import read_row, warn_of_doubt
@@ -61,7 +62,8 @@ def _how_else(data: object) -> str:
         return ""
     if any(hasattr(value, "column_names") for value in data.values()):
         return f"; of a DatasetDict, give one of its parts: {', '.join(map(str, data))}"
-    lengths = [len(value) for value in data.values() if isinstance(value, list | tuple)]
+    # A list of messages is one cell of a row.
+    lengths = [len(value) for value in data.values() if isinstance(value, list | tuple) and not is_conversation(value)]
     if len(lengths) == len(data) > 1 and len(set(lengths)) == 1:
         return "; of columns, give pandas.DataFrame(data)"
     return "; put a single one into a list"

@@ -84,10 +84,14 @@ def run(
         message = f"{labeler.name!r} gave {len(verdicts)} verdicts for {len(talks)} rows; it has to give one each"
         raise ValueError(message)
     rest = itertools.repeat(Verdict.unscored(NOT_LABELLED), len(talks) - len(verdicts))
-    if isinstance(labeler, Judge):
+    if isinstance(labeler, RecordedLabeler):
+        pace = Pace(math.nan, math.nan, math.nan, "not known")
+    elif isinstance(labeler, Judge):
         pace = _pace_of_judge(labeler, labeler.client.spending.answers - n_before, seconds)
     else:
-        pace = _pace(labeler, talks[: len(verdicts)], seconds, usd_per_hour)
+        # Who came to an end is not asked again to see how long one takes.
+        latency = math.nan if stopped is not None else _latency(labeler, talks)
+        pace = _pace(len(verdicts), seconds, latency, usd_per_hour)
     return Run((*verdicts, *rest), pace, stopped)
 
 
@@ -97,15 +101,13 @@ def _begin_to_hear(judge: Judge) -> int:
     return judge.client.spending.answers
 
 
-def _pace(labeler: Labeler, talks: Sequence[Conversation], seconds: float, usd_per_hour: float | None) -> Pace:
-    """Measure over what was labelled in so many seconds."""
-    if isinstance(labeler, RecordedLabeler):
-        return Pace(math.nan, math.nan, math.nan, "not known")
-    rate = len(talks) / seconds if talks and seconds > 0 else math.nan
+def _pace(n_labelled: int, seconds: float, latency: float, usd_per_hour: float | None) -> Pace:
+    """Say how fast so many replies were labelled in so many seconds, and what a million costs."""
+    rate = n_labelled / seconds if n_labelled and seconds > 0 else math.nan
     if usd_per_hour is None:
-        return Pace(rate, _latency(labeler, talks), math.nan, "not known")
+        return Pace(rate, latency, math.nan, "not known")
     cost = usd_per_hour / _SECONDS_PER_HOUR / rate * _MILLION
-    return Pace(rate, _latency(labeler, talks), cost, f"{usd_per_hour:g} USD an hour")
+    return Pace(rate, latency, cost, f"{usd_per_hour:g} USD an hour")
 
 
 def _pace_of_judge(judge: Judge, asked: int, seconds: float) -> Pace:
