@@ -837,7 +837,8 @@ def test_weights_are_averaged(
     assert code == 0, errors
     rows = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["training"]["rows"]
     assert printed == (
-        f"{out}: mean of 2 weights; calibrated on {rows['tuning']} rows, measured on {rows['measuring']}\n"
+        f"{out}: mean of 2 weights; not calibrated, which takes 30 held-out rows; validated on {rows['tuning']} rows, "
+        f"measured on {rows['measuring']}\n"
     )
     recipe.write_text(f"{text}67}}\n", encoding="utf-8")
     code, printed, errors = demur(*words, "--out", tmp_path / "none")

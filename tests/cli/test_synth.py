@@ -90,6 +90,16 @@ def test_a_file_and_its_folder_may_both_be_given(demur: Demur, labelled_file: Pa
     assert "compared with 64 rows to be avoided and 64 of the corpus" in printed
 
 
+@pytest.mark.parametrize("words", [("check",), ("vary", "--seed", "1")])
+def test_rows_of_which_none_can_be_read_are_an_error(demur: Demur, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The file is of another layout; an empty one is none."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"prompt": "Hi?", "response": "No."}\n', encoding="utf-8")
+    code, printed, _ = demur("synth", words[0], rows, *words[1:], "--out", tmp_path / "out.jsonl")
+    assert code == 1
+    assert "unreadable" in printed
+
+
 def test_texts_that_lie_elsewhere_are_found_by_id(demur: Demur, labelled_file: Path, tmp_path: Path) -> None:
     """In a folder of them, for a corpus and for the file; without them the row is named. No text is written out."""
     rows = read(labelled_file)

@@ -65,6 +65,33 @@ def test_files_of_different_annotators_are_joined_by_id(tmp_path: Path) -> None:
     assert found.name == f"{mine}, {theirs}, {mine}"
 
 
+def test_one_reply_under_two_ids_with_other_annotators_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of them would stand alone, and nobody could agree."""
+    mine = write(tmp_path / "ada.jsonl", row("r-1", said(), messages=MESSAGES))
+    theirs = write(tmp_path / "bot.jsonl", row(None, said("bot", "llm"), messages=MESSAGES))
+    assert len(read_annotated([mine, theirs], TAXONOMY).rows) == 2
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"{theirs}:1: 1 of the replies stand again under another id, or none")
+    caplog.clear()
+    again = write(tmp_path / "again.jsonl", row("r-2", said(), messages=MESSAGES))
+    read_annotated([mine, again], TAXONOMY)
+    assert not caplog.records
+
+
+def test_a_bit_is_no_verdict(tmp_path: Path) -> None:
+    """Passed over, it would be an annotator that says nothing."""
+    path = write(
+        tmp_path / "a.jsonl", row("r-1", {"annotator": "ada", "kind": "human", "refusal": True}), row("r-2", said())
+    )
+    found = read_annotated([path], TAXONOMY)
+    assert [one.id for one in found.rows] == ["r-2"]
+    assert [error.message for error in found.broken] == [
+        "'ada' gives refusal True, and no verdict; write verdict: full, partial, none"
+    ]
+
+
 def test_rows_without_an_id_are_replies_of_their_own() -> None:
     """Their place is their name; null is no name."""
     found = take_annotated([{"annotations": [said()]}, *[row(None, said(), source=None)] * 2], TAXONOMY)

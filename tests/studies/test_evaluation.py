@@ -109,6 +109,14 @@ def test_full_against_none_leaves_partial_refusals_out_under_strict_too() -> Non
     assert (found.full_against_none.accuracy.value, found.full_against_none.accuracy.n) == (1.0, 7)
 
 
+def test_full_against_none_is_nan_where_no_extent_is_known() -> None:
+    """Replies that do not refuse, alone, would give a gate without hits an accuracy of 1."""
+    refusal = replace(known("full"), outcome=None)
+    found = evaluated([refusal, known("none", request="r")], (Verdict("none", 0.1), Verdict("none", 0.1)))
+    assert found.gate.accuracy.value == 0.5
+    assert math.isnan(found.full_against_none.accuracy.value)
+
+
 def test_a_refusal_of_unknown_extent_is_not_one_in_full() -> None:
     """Of three rows, one may be partial for all that is known: it counts for the gate, and not here."""
     rows = [replace(ROWS[0], outcome=None), *ROWS[1:2], *ROWS[3:4]]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
+from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, calibration_line, quiet_libraries
 from demur.data.rendering import MAX_TOKENS, MIN_TOKENS
 
 __all__ = ["average"]
@@ -55,6 +55,5 @@ def average(
         taxonomy=Taxonomy.load(taxonomy), encoder=encoder, rank=rank, window=window,
     )  # fmt: skip
     rows = manifest.training["rows"]
-    print(
-        f"{out}: mean of {len(weights)} weights; calibrated on {rows['tuning']} rows, measured on {rows['measuring']}"
-    )
+    said = calibration_line(rows["tuning"])
+    print(f"{out}: mean of {len(weights)} weights; {said} rows, measured on {rows['measuring']}")

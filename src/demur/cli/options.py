@@ -39,6 +39,7 @@ __all__ = [
     "Threshold",
     "WeightsFolder",
     "Workers",
+    "calibration_line",
     "chosen_split",
     "open_analyzer",
     "quiet_libraries",
@@ -280,3 +281,12 @@ def quiet_libraries(*, n_threads: int | None = None) -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     if n_threads is not None:
         os.environ["RAYON_NUM_THREADS"] = str(n_threads)
+
+
+def calibration_line(n_rows: int) -> str:
+    """Say on how many held-out rows weights were calibrated, or that there were too few."""
+    from demur.model.calibration import FEWEST_ROWS
+
+    if n_rows < FEWEST_ROWS:
+        return f"not calibrated, which takes {FEWEST_ROWS} held-out rows; validated on {n_rows}"
+    return f"calibrated on {n_rows}"

@@ -76,6 +76,8 @@ def check(
     for reason, count in sorted(reasons.items()):
         print(f"  {reason:<20} {count:>6}")
     print(f"compared with {n_avoided} rows to be avoided and {n_corpus} of the corpus")
+    if n_rows and n_rows == reasons["unreadable"]:
+        raise typer.Exit(1)
 
 
 def _run(

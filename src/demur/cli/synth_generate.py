@@ -184,3 +184,5 @@ def _run(generation: Generation, out: Path, console: Console, *, resume: bool, o
             # However the run ended: what counts so far can be read, and the report says what is pending.
             found = write_results(generation, journal, places)
             print_results(found, generation, out)
+    if not found.accounts.kept:
+        raise typer.Exit(1)

@@ -62,6 +62,8 @@ def vary(
     made = ", ".join(f"{name} {count}" for name, count in of_kind.items())
     print(f"{out}: {n_rows} rows varied, {n_unchanged} of them without a variant, {len(broken)} unreadable")
     print(f"changes: {made or 'none'}")
+    if broken and not n_rows:
+        raise typer.Exit(1)
 
 
 def _variation(mutations: list[str] | None, seed: int, per_row: int, chain: int) -> Variation:

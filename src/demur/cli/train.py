@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, quiet_libraries
+from demur.cli.options import DataFolder, EncoderName, TaxonomyFile, calibration_line, quiet_libraries
 from demur.cli.progress import TrainingProgress
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def train(
             training = _from_recipe(recipe, out, given, data=data, common={**common, **of_teachers})
     rows = training["rows"]
     is_kept = training.get("from_weights", {}).get("is_calibration_kept", False)
-    said = "calibrated as before; validated on" if is_kept else "calibrated on"
-    print(f"{out}: trained on {sum(rows['training'].values())} rows; {said} {rows['tuning']}")
+    said = f"calibrated as before; validated on {rows['tuning']}" if is_kept else calibration_line(rows["tuning"])
+    print(f"{out}: trained on {sum(rows['training'].values())} rows; {said}")
     if left_out := _left_out(rows):
         print(f"left out: {'; '.join(left_out)}")
 

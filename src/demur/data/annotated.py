@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.data.label_fields import (
+    OUTCOMES,
     annotations_of,
     conversation_of,
     kinds_of,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from demur.conversation import Conversation
+    from demur.conversation import Conversation, Turn
     from demur.data.label_fields import Outcome, Texts
     from demur.taxonomy import Taxonomy
 
@@ -39,6 +41,8 @@ __all__ = [
     "read_annotated",
     "take_annotated",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 AnnotatorKind = Literal["human", "llm"]
 ANNOTATOR_KINDS: tuple[AnnotatorKind, ...] = get_args(AnnotatorKind)
@@ -217,7 +221,31 @@ def _read(
         if others:
             message = f"{name}: no row of split {split!r} with annotations{first}; {splits_met(others)}"
         raise SourceError(message)
+    _warn_of_parted(rows.values())
     return AnnotatedRows(name, tuple(rows.values()), tuple(broken), dict(sorted(others.items())))
+
+
+def _warn_of_parted(rows: Iterable[Annotated]) -> None:
+    """Say where one reply stands under several ids with annotators of its own each: so nobody would agree on it."""
+    first: dict[tuple[Turn, ...], Annotated] = {}
+    parted: list[tuple[Annotated, Annotated]] = []
+    for row in rows:
+        if row.conversation is None:
+            continue
+        other = first.setdefault(row.conversation.turns, row)
+        if other is not row and {one.annotator for one in row.annotations}.isdisjoint(
+            one.annotator for one in other.annotations
+        ):
+            parted.append((other, row))
+    if parted:
+        (other, row), *_ = parted
+        _LOG.warning(
+            "%s: %s of the replies stand again under another id, or none, with other annotators (the first is that of "
+            "%s); give a reply one id in all files, or it counts as several, on which nobody can agree",
+            row.where,
+            f"{len(parted):,}",
+            other.where,
+        )
 
 
 def _annotated(line: Row | RowError, taxonomy: Taxonomy) -> Annotated:
@@ -246,6 +274,9 @@ def _annotation(given: Mapping[str, object], taxonomy: Taxonomy, where: str) -> 
         raise RowError(message, where=where)
     if isinstance(sure, bool) or not isinstance(sure, int | float | None) or (sure is not None and not isfinite(sure)):
         message = f"sure is {sure!r}; write a number, or leave it out"
+        raise RowError(message, where=where)
+    if "verdict" not in given and "refusal" in given:
+        message = f"{name!r} gives refusal {given['refusal']!r}, and no verdict; write verdict: {', '.join(OUTCOMES)}"
         raise RowError(message, where=where)
     outcome, labels = outcome_of(given, where), tuple(dict.fromkeys(kinds_of(given, taxonomy, where)))
     if labels and outcome in ("none", None):

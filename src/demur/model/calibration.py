@@ -11,10 +11,11 @@ from scipy.special import log_softmax
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["fit_further", "fit_platt", "fit_temperature", "fit_threshold"]
+__all__ = ["FEWEST_ROWS", "fit_further", "fit_platt", "fit_temperature", "fit_threshold"]
 
-# Rows below which a slope and intercept say more of the rows than of the model.
-_MIN_ROWS = 30
+FEWEST_ROWS = 30
+"""Rows below which nothing is fitted: it would say more of the rows than of the model."""
+
 # Positive rows below which a threshold would follow single rows.
 _MIN_POSITIVES = 10
 
@@ -35,7 +36,7 @@ def fit_platt(log_odds: NDArray[np.float64], is_positive: NDArray[np.bool_]) -> 
     """
     n_positive = int(is_positive.sum())
     n_negative = len(is_positive) - n_positive
-    if min(n_positive, n_negative) == 0 or len(is_positive) < _MIN_ROWS:
+    if min(n_positive, n_negative) == 0 or len(is_positive) < FEWEST_ROWS:
         return 1.0, 0.0
     target = np.where(is_positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
 
@@ -62,7 +63,7 @@ def fit_temperature(logits: NDArray[np.float64], truth: NDArray[np.int64]) -> fl
         The temperature; 1 where one class or too few rows are met.
     """
     n, n_classes = logits.shape
-    if n < _MIN_ROWS or len(np.unique(truth)) == 1:
+    if n < FEWEST_ROWS or len(np.unique(truth)) == 1:
         return 1.0
     target = np.full((n, n_classes), 1 / (n + 2) / (n_classes - 1))
     target[np.arange(n), truth] = (n + 1) / (n + 2)

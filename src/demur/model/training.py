@@ -121,8 +121,8 @@ def require_enough(n_training: int, n_held_out: int, settings: TrainingSettings)
         raise TrainingError(message)
     if not n_held_out:
         message = (
-            "no row is held out to choose the epoch by; give more real replies that are clearly labelled: synthetic, "
-            "weak and hard-drawn rows never are"
+            "no row is held out to choose the epoch by; give more real replies with a clear `verdict`: synthetic, "
+            "weak and hard-drawn rows, and those with `refusal` alone, never are"
         )
         raise TrainingError(message)
 

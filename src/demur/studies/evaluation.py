@@ -138,7 +138,7 @@ def evaluate(
         clusters=len(set(_clusters(rows))),
         unscored=dict(sorted(Counter(v.unscored_reason for v in verdicts if v.unscored_reason is not None).items())),
         gate=_gate(gated, draw),
-        full_against_none=_gate([pair for pair in gated if _is_full_or_none(pair[0])], draw),
+        full_against_none=_gate(_full_or_none(gated), draw),
         outcomes=_outcomes(scored),
         head=HeadMetrics.of(
             [row.labels for row, _ in kinds], [_kind(verdict, taxonomy) for _, verdict in kinds], taxonomy, draw(kinds)
@@ -170,9 +170,17 @@ def _truth(row: Labelled, policy: Policy) -> bool | None:
     return row.is_refusal
 
 
-def _is_full_or_none(row: Labelled) -> bool:
-    """Tell whether a row refuses in full or not at all; in part it does neither, though `strict` counts it as none."""
-    return row.outcome == "full" or (row.outcome != "partial" and not row.is_refusal)
+def _full_or_none(pairs: Pairs) -> Pairs:
+    """Return the rows that refuse in full or not at all; in part they do neither, though `strict` counts it as none.
+
+    Where it is known of no refusal how far it goes, there are none: alone, the others would be a gate without hits.
+    """
+    known = [pair for pair in pairs if pair[0].outcome is not None or not pair[0].is_refusal]
+    if len(known) < len(pairs) and not any(row.is_refusal for row, _ in known):
+        return []
+    return [
+        (row, said) for row, said in known if row.outcome == "full" or (row.outcome != "partial" and not row.is_refusal)
+    ]
 
 
 def _clusters(rows: Sequence[Labelled]) -> list[str | int]:
