@@ -21,6 +21,7 @@ __all__ = [
     "CHATS",
     "REFERENCE",
     "SHAPES",
+    "USER",
     "Column",
     "Shape",
     "judged_column",
@@ -35,10 +36,12 @@ _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "m
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt")
 # Names that say less: a number under them is a label, as of whether a human wrote it.
 _FURTHER_PROMPTS = ("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs")
-# What a user said, or the name of who asked; and what is asked, or what an instruction speaks of.
-_USER, _INPUT = "user", "input"
+USER = "user"
+"""What a user said, or the name of who asked."""
+# What is asked, or what an instruction speaks of.
+_INPUT = "input"
 # Where there is a prompt, these hold something else.
-_PROMPTS_ONLY_ALONE = frozenset({_USER, _INPUT})
+_PROMPTS_ONLY_ALONE = frozenset({USER, _INPUT})
 _OF_MODELS = (
     *(f"model_{noun}" for noun in ("output", "response", "answer", "reply", "completion", "generation")),
     "generation",
@@ -201,12 +204,12 @@ _SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_system)}
 _HISTORY = {"history": Column(("history",), chats.is_history)}
 # A user's name is told from what a user said by its words, and an empty column hides no other one.
 _PROMPT = _either(
-    Column(_PROMPTS, chats.is_textual), Column((_USER,), is_in_words), Column((_INPUT,), chats.is_filled_text)
+    Column(_PROMPTS, chats.is_textual), Column((USER,), is_in_words), Column((_INPUT,), chats.is_filled_text)
 )
 _FURTHER_PROMPT = Column(_FURTHER_PROMPTS, chats.is_filled_text)
 _USERS_PROMPT = _either(
-    Column((_USER,), chats.is_filled_text),
-    Column((_INPUT, _USER), chats.is_textual),
+    Column((USER,), chats.is_filled_text),
+    Column((_INPUT, USER), chats.is_textual),
     Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number),
 )
 _ANY_PROMPT = _either(_PROMPT, _FURTHER_PROMPT, _USERS_PROMPT)

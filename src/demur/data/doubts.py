@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from demur.data.chats import is_conversation
 from demur.data.column_names import folded, may_be_a_prompt
-from demur.data.columns import judged_column, listed, rivals
+from demur.data.columns import USER, judged_column, listed, rivals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ def prompt_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
     asked = layout.columns.get("prompt")
     if asked is None and (not layout.is_bare or _has_turns(layout, fields)):
         return None
-    if asked is not None and folded(asked) != "user":
+    if asked is not None and folded(asked) != USER:
         return None
     other = next(
         (name for name in fields if name not in layout.columns.values() and may_be_a_prompt(name, fields[name])), None

@@ -30,6 +30,8 @@ MEMORY = "conversations in memory"
 
 # Longer texts are no names on any system: a reply is not taken apart for its ending.
 _LONGEST_NAME = 4_096
+# An open file can be iterated over, and so can a row: by its lines, and by its keys.
+_NOT_SEVERAL = (Mapping, Conversation, str, bytes, io.IOBase)
 _ACCEPTED = "demur.Conversation, strings, or rows such as {'prompt': …, 'response': …}"
 
 
@@ -41,12 +43,10 @@ def rows_of(data: object) -> Iterable[object]:
     """
     if is_frame(data):
         return records(data)
-    is_single = isinstance(data, Mapping | Conversation | str | bytes)
-    if is_single or not isinstance(data, Iterable) or isinstance(data, io.IOBase):
-        hint = _how_else(data) if not is_single or isinstance(data, Mapping) else "; put a single one into a list"
+    if isinstance(data, _NOT_SEVERAL) or not isinstance(data, Iterable):
         message = (
             f"an audit of one {type(data).__name__}; give the name of a source, a pandas DataFrame, "
-            f"or several of {_ACCEPTED}{hint}"
+            f"or several of {_ACCEPTED}{_how_else(data)}"
         )
         raise TypeError(message)
     return data
@@ -58,15 +58,18 @@ def _how_else(data: object) -> str:
         return "; of a file, give the name"
     if hasattr(data, "to_pylist"):
         return "; of a table of Arrow, give table.to_pylist()"
-    if not isinstance(data, Mapping):
-        return ""
-    if any(hasattr(value, "column_names") for value in data.values()):
-        return f"; of a DatasetDict, give one of its parts: {', '.join(map(str, data))}"
-    # A list of messages is one cell of a row.
+    if isinstance(data, Mapping):
+        if any(hasattr(value, "column_names") for value in data.values()):
+            return f"; of a DatasetDict, give one of its parts: {', '.join(map(str, data))}"
+        if _is_of_columns(data):
+            return "; of columns, give pandas.DataFrame(data)"
+    return "; put a single one into a list" if isinstance(data, _NOT_SEVERAL) else ""
+
+
+def _is_of_columns(data: Mapping[Any, object]) -> bool:
+    """Tell whether several lists of one length stand under names; a list of messages is one cell of a row."""
     lengths = [len(value) for value in data.values() if isinstance(value, list | tuple) and not is_conversation(value)]
-    if len(lengths) == len(data) > 1 and len(set(lengths)) == 1:
-        return "; of columns, give pandas.DataFrame(data)"
-    return "; put a single one into a list"
+    return len(lengths) == len(data) > 1 and len(set(lengths)) == 1
 
 
 def _require_no_file(position: int, text: str) -> None:
