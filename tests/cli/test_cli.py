@@ -882,9 +882,12 @@ def test_taxonomy_show_takes_a_key_for_a_file_only_where_there_is_one(
     code, printed, _ = demur("taxonomy", "show", "privacy")
     assert code == 0
     assert printed == demur("taxonomy", "show", "--category", "privacy")[1]
-    code, _, errors = demur("taxonomy", "show", "piracy")
-    assert code == 1
-    assert "piracy" in errors
+    for misspelt in ("piracy", "Privacy"):
+        code, _, errors = demur("taxonomy", "show", misspelt)
+        assert code == 1
+        assert f"no category '{misspelt}'" in errors
+        assert "'privacy'" in errors
+    assert "no such file" in demur("taxonomy", "show", "privacy.yaml")[2]
     (tmp_path / "privacy").write_text("no taxonomy", encoding="utf-8")
     assert demur("taxonomy", "show", "privacy")[0] == 1
 

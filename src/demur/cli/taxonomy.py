@@ -26,10 +26,10 @@ def show(
     category: Annotated[str | None, typer.Option(help="Show this category in full.")] = None,
 ) -> None:
     """Show the groups and categories, or one category in full: `show KEY`, or `show FILE --category KEY`."""
-    if file is not None and category is None and not file.exists() and str(file) in (shipped := _load(None)):
-        taxonomy, category = shipped, str(file)
-    else:
-        taxonomy = _load(file)
+    if file is not None and category is None and not file.exists() and file.name == str(file) and not file.suffix:
+        # A bare word that is no file is meant as a key, misspelt ones, too.
+        file, category = None, str(file)
+    taxonomy = _load(file)
     if category is not None:
         from demur.report.guide import category_guide
 
