@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from demur.conversation import SIDES
 from demur.data.messages import (
@@ -26,10 +27,15 @@ from demur.data.messages import (
 from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
 from demur.errors import RowError
 
+if TYPE_CHECKING:
+    from demur.conversation import Role
+
 __all__ = [
+    "ASKING_ROLES",
     "TAKE_THE_TEXT",
     "Spoken",
     "Values",
+    "is_answered_chat",
     "is_assistant",
     "is_chat",
     "is_conversation",
@@ -63,6 +69,9 @@ Values = Mapping[str, object]
 TAKE_THE_TEXT = "write its text into a column of its own, as from choices[0].message.content"
 """What to do with a reply that stands within an object: a column is taken as a whole."""
 
+ASKING_ROLES = ("user", "tool")
+"""Who waits for a reply: a tool has answered the assistant's call, and the assistant goes on."""
+
 # The side of a preference pair, or None, and the messages of one conversation.
 Spoken = tuple[str | None, tuple[Message, ...]]
 
@@ -78,10 +87,13 @@ def is_sharegpt(value: object) -> bool:
 
 
 def is_open_chat(value: object) -> bool:
-    """Tell whether the value is a list of messages that ends with the user's, so that the reply stands elsewhere."""
-    items = as_message_list(value) if _is_messages(value) else None
-    last = items[-1] if items else None
-    return isinstance(last, dict) and any(_is_user(last.get(key)) for key in ROLE_KEYS)
+    """Tell whether the value is a list of messages that waits for its reply, so that this stands elsewhere."""
+    return _last_role(value) in ASKING_ROLES
+
+
+def is_answered_chat(value: object) -> bool:
+    """Tell whether the value is a list of messages that ends with the assistant's, or one such message."""
+    return _last_role(value) == "assistant"
 
 
 def is_hh_text(value: object) -> bool:
@@ -230,10 +242,13 @@ def _has_turns(value: object, key: str) -> bool:
     return bool(items) and isinstance(items[0], dict) and key in items[0]  # type: ignore[index]  # bool() excludes None
 
 
-def _is_user(role: object) -> bool:
+def _last_role(value: object) -> Role | None:
+    items = as_message_list(value) if _is_messages(value) else None
+    last = items[-1] if items else None
+    names = [last[key] for key in ROLE_KEYS if last.get(key) is not None] if isinstance(last, dict) else []
     with contextlib.suppress(RowError):
-        return role_of(role, "role") == "user"
-    return False
+        return role_of(names[0], "role") if names else None
+    return None
 
 
 def _is_messages(value: object) -> bool:

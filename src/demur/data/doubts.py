@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.data.chats import is_conversation
+from demur.data.chats import TAKE_THE_TEXT, is_conversation
 from demur.data.column_names import folded, may_be_a_prompt
 from demur.data.columns import USER, judged_column, listed, rivals
+from demur.data.nested import generated_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,15 +16,34 @@ if TYPE_CHECKING:
 
 __all__ = ["prompt_doubt", "reply_doubt"]
 
+# In instruction data the output is what a model should say; a text may be a passage.
+_MAY_BE_REFERENCES = frozenset({"output", "text"})
+
 
 def reply_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
     """Say which further columns of a row may be the reply; None where there are none."""
     others = rivals(layout.columns, fields)
     if not others:
-        return None
+        return _doubt_within(layout, fields)
     return (
         f"{judged_column(layout.columns)!r} is judged, and {listed(list(map(repr, others)))} beside it may be the "
         f"reply; say which one is, as in {_given(response=others[0])}"
+    )
+
+
+def _doubt_within(layout: Layout, fields: Mapping[str, object]) -> str | None:
+    """Say which further column holds replies within, where what is judged may well be the reference of an instruction.
+
+    Beside a column that is named as a reply, such a one mostly repeats it.
+    """
+    judged = judged_column(layout.columns)
+    if judged is None or folded(judged) not in _MAY_BE_REFERENCES:
+        return None
+    within = generated_within(fields, layout.columns.values())
+    if within is None:
+        return None
+    return (
+        f"{judged!r} is judged, and {within!r} holds words of a model within; if that is the reply, {TAKE_THE_TEXT}"
     )
 
 

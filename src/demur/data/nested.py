@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.data.chats import TAKE_THE_TEXT, is_conversation
-from demur.data.column_names import is_in_words
+from demur.data.chats import TAKE_THE_TEXT, is_answered_chat, is_conversation
+from demur.data.column_names import folded, is_in_words, is_named_as_reply
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["holds_a_reply", "nested_reply"]
+__all__ = ["generated_within", "holds_a_reply", "kept_messages", "nested_reply"]
 
 # What APIs, engines and tools that evaluate put what came out into.
-_WRAPPERS = frozenset(
+_GENERATED = frozenset(
     {
-        *("answers", "body", "candidates", "choices", "completion", "completions", "generations", "output", "outputs"),
-        *("response", "responses", "resps", "result", "results"),
+        *("candidates", "completion", "completions", "generations", "model_outputs", "output", "outputs"),
+        *("predictions", "response", "responses", "resps", "samples"),
     }
 )
+# Under these, other things stand as well: what a question offers, how people answered it, figures.
+_WRAPPERS = _GENERATED | {
+    *("answer", "answers", "body", "choices", "content", "message", "response_body", "result", "results"),
+}
 
 # Under which names a text is what a model said.
 _SAID = frozenset({"completion", "content", "generated_text", "message", "output_text", "response", "text"})
@@ -27,12 +31,39 @@ _DEEPEST = 6
 
 def holds_a_reply(fields: Mapping[str, object]) -> bool:
     """Tell whether a column of what came out holds words of a model within: its figures and labels are none."""
-    return any(name in _WRAPPERS and _says_something(value) for name, value in fields.items())
+    return any(_is_wrapper(name) and _says_something(value) for name, value in fields.items())
+
+
+def generated_within(fields: Mapping[str, object], taken: Collection[str]) -> str | None:
+    """Name a column, of those that are not taken, that holds what a model wrote within; None where there is none."""
+    return next(
+        (
+            name
+            for name, value in fields.items()
+            if name not in taken and folded(name) in _GENERATED and _says_something(value)
+        ),
+        None,
+    )
+
+
+def kept_messages(fields: Mapping[str, object]) -> str:
+    """Return a sentence on the column that holds a conversation under a name of its own; "" where none does."""
+    name = next((name for name, value in fields.items() if is_answered_chat(value)), None)
+    if name is None:
+        return ""
+    return f". {name!r} holds messages: give --field messages={name} (fields={{'messages': {name!r}}})"
+
+
+def _is_wrapper(name: str) -> bool:
+    return folded(name) in _WRAPPERS or is_named_as_reply(name)
 
 
 def _says_something(value: object, depth: int = 0) -> bool:
-    if depth > _DEEPEST or is_conversation(value):
+    if depth > _DEEPEST:
         return False
+    if is_conversation(value):
+        # A reply as an API gives it is a message itself; what ends with the user is a request that was kept.
+        return is_answered_chat(value)
     if isinstance(value, dict):
         return any(
             (name in _SAID and is_in_words(said)) or (not isinstance(said, str) and _says_something(said, depth + 1))
@@ -48,11 +79,13 @@ def nested_reply(fields: Mapping[str, object], given: Collection[str] = ()) -> s
         fields: The row.
         given: Columns that were named, one of which may be meant.
     """
-    names = {*given, *_WRAPPERS}
     nested = [
         name
         for name, value in fields.items()
-        if name in names and isinstance(value, dict | list) and value and not is_conversation(value)
+        if (name in given or _is_wrapper(name))
+        and isinstance(value, dict | list)
+        and value
+        and (not is_conversation(value) or is_answered_chat(value))
     ]
     if not nested:
         return ""

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
-from demur.data.chats import is_nothing, is_open_chat
+from demur.data.chats import ASKING_ROLES, TAKE_THE_TEXT, is_nothing, is_open_chat
 from demur.data.column_names import folded, is_named_as_reply, spelling
 from demur.data.columns import CHATS, REFERENCE, SHAPES, listed, reply_column, rivals, several_replies
 from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
-from demur.data.nested import holds_a_reply, nested_reply
+from demur.data.nested import generated_within, holds_a_reply, kept_messages, nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
@@ -297,10 +297,18 @@ def _one_message_a_row(fields: Mapping[str, object]) -> str:
 
 
 def _check_one_reply(layout: Layout, fields: Mapping[str, object]) -> None:
-    """Refuse to take a reference for the reply only because several replies stand beside it."""
+    """Refuse to take a reference for the reply only because several replies, or an object of them, stand beside it."""
     taken = reply_column(layout.columns)
+    if taken is None or folded(taken) != REFERENCE:
+        return
+    if (within := generated_within(fields, layout.columns.values())) is not None:
+        message = (
+            f"{taken!r} is mostly the reference, and {within!r} holds words of a model within; of that, "
+            f"{TAKE_THE_TEXT}; or say what is judged, as in --field response={taken} (fields={{'response': {taken!r}}})"
+        )
+        raise LayoutError(message)
     replies = [column for column in rivals(layout.columns, fields) if is_named_as_reply(column)]
-    if taken is not None and folded(taken) == REFERENCE and len(replies) > 1:
+    if len(replies) > 1:
         message = (
             f"the columns {listed(replies)} may each be the reply, and {taken!r} is mostly the reference; say which "
             f"one is judged, as in --field response={replies[0]} (fields={{'response': {replies[0]!r}}})"
@@ -329,7 +337,7 @@ def _misfit(fields: Mapping[str, object], given: Mapping[str, str], name: str | 
         f"the columns {met}{chosen} fit {what}; a layout needs columns for its parts: {'; '.join(needs)}: "
         "rename them, or say which is which, as in --field prompt=COLUMN --field response=COLUMN "
         f"(fields={{'prompt': COLUMN, 'response': COLUMN}}){nested_reply(fields, given.values())}"
-        f"{several_replies(fields, given)}{_of_nobody(fields)}"
+        f"{several_replies(fields, given)}{kept_messages(fields)}{_of_nobody(fields)}"
     )
 
 
@@ -352,10 +360,10 @@ def _judged(
     """
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
     # An earlier reply is not judged in place of the last one.
-    is_elsewhere = turns == "last" and bool(replies) and messages[-1].role == "user" and holds_a_reply(fields)
+    is_elsewhere = turns == "last" and bool(replies) and messages[-1].role in ASKING_ROLES and holds_a_reply(fields)
     if not replies or is_elsewhere:
         met = (
-            "the messages end with the user's"
+            f"the messages end with the {messages[-1].role}'s"
             if is_elsewhere
             else f"no assistant turn among {len(messages)} messages; a row needs a reply to judge"
         )
