@@ -7,6 +7,8 @@ import json
 import math
 import os
 import re
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -384,6 +386,17 @@ def test_without_a_folder_the_results_go_with_the_audit() -> None:
     assert copy.refusals == 1
     with pytest.raises(OutputError, match=r"no verdicts at .*verdicts\.parquet'.*keep them with out="):
         copy.to_frame()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_fork_leaves_the_temporary_folder_to_the_process_that_made_it() -> None:
+    """A child ends with a copy of the audit, as workers of a data loader do."""
+    code = (
+        "import demur, os, sys; found = demur.audit(['No.'], labeler='keywords'); child = os.fork(); "
+        "child or sys.exit(0); os.waitpid(child, 0); print(len(found.to_frame()))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert output.stdout == "1\n"
 
 
 def test_a_failed_audit_leaves_no_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -821,9 +834,18 @@ def test_an_audit_that_was_half_set_aside_is_put_back(n_moved: int, rows: Path, 
 
 def test_names_of_files_are_not_judged(rows: Path) -> None:
     """A list holds conversations; one that names files is a mistake, which would be counted as answers."""
-    with pytest.raises(TypeError, match=r"memory:1: '.*' is the name of a file"):
+    with pytest.raises(TypeError, match=r"memory:1: '.*' is the name of a source"):
         audit([str(rows)], labeler=Scripted())
     assert audit(["No such file.jsonl"], labeler=Scripted()).rows == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "nowhere/a.parquet", "hf://owner/name", "a.csv.gz", Path("a.jsonl"), Path("a")]
+)
+def test_a_mistyped_name_in_a_list_is_not_judged(name: Any) -> None:
+    """It looks like one, and there is no such file, or none here: a share of such replies would be made up."""
+    with pytest.raises(TypeError, match=r"memory:2: '.*' is the name of a source; give one name, a folder"):
+        audit(["No.", name], labeler=Scripted())
 
 
 @pytest.mark.parametrize("ending", ["package.json", "a\0b.json"])

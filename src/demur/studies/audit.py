@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import weakref
@@ -146,8 +147,14 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             error.add_note(advice)
         raise
     if out is None:
-        weakref.finalize(found, shutil.rmtree, folder.path, ignore_errors=True)
+        weakref.finalize(found, _remove, folder.path, of=os.getpid())
     return found
+
+
+def _remove(folder: Path, *, of: int) -> None:
+    """Remove a temporary folder, unless this is a fork of the process that made it, which ends with its own copy."""
+    if os.getpid() == of:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy, chunk: int, *, is_paid: bool) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from demur.conversation import Conversation
 from demur.data.chats import is_conversation
 from demur.data.files import is_supported
+from demur.data.hub import HUB_PREFIX
 from demur.data.intake import as_conversations, is_frame, plain, plain_fields, records
 from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
@@ -72,15 +73,24 @@ def _is_of_columns(data: Mapping[Any, object]) -> bool:
     return len(lengths) == len(data) > 1 and len(set(lengths)) == 1
 
 
-def _require_no_file(position: int, text: str) -> None:
-    """Refuse names of files, which would be judged as replies."""
-    # `Path.is_file` raises where a part of the name is longer than a file system takes, as in a reply.
-    if len(text) < _LONGEST_NAME and is_supported(Path(text)) and os.path.isfile(text):  # noqa: PTH113
+def _require_no_name(position: int, given: str | os.PathLike[Any]) -> None:
+    """Refuse names of sources, which would be judged as replies."""
+    if isinstance(given, os.PathLike) or _is_name(given):
         message = (
-            f"{MEMORY}:{position + 1}: {text!r} is the name of a file; give one name, a folder or a pattern such as "
-            "'data/*.jsonl' in place of a list"
+            f"{MEMORY}:{position + 1}: {os.fsdecode(given)!r} is the name of a source; give one name, a folder or a "
+            "pattern such as 'data/*.jsonl' in place of a list, and a reply that looks like a name as {'response': …}"
         )
         raise TypeError(message)
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether it names a file that is here, or looks like the name of one, or of a data set on the hub."""
+    if len(text) >= _LONGEST_NAME:
+        return False
+    if not any(map(str.isspace, text)):
+        return text.startswith(HUB_PREFIX) or is_supported(Path(text))
+    # `Path.is_file` raises where a part of the name is longer than a file system takes, as in a reply.
+    return is_supported(Path(text)) and os.path.isfile(text)  # noqa: PTH113
 
 
 @dataclass(slots=True)
@@ -123,8 +133,9 @@ class RowReader:
                 return tuple(self._placed(one, position) for one in as_conversations([given]))
             if isinstance(given, Mapping):
                 return self._row_replies(_row(position, given))
+            if isinstance(given, str | os.PathLike):
+                _require_no_name(position, given)
             if isinstance(given, str):
-                _require_no_file(position, given)
                 return self._text_conversations(position, given)
             if plain(given) is None:
                 return named("reply").replies(_row(position, {"response": None}), turns=self.turns)
