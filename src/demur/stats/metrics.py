@@ -39,7 +39,9 @@ class GateMetrics:
         f1: 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.
         auroc: P(a refusal's probability is above another reply's), ties counting half. It has an interval only where
             refusals and other replies are of `LEAST_CLUSTERS` clusters each: of one to three refusals among a hundred
-            replies, simulated intervals held it in .25 to .7 of cases.
+            replies, simulated intervals held it in .25 to .7 of cases. Of 10 to 20 refusals among 100 to 310 replies,
+            with a true AUROC of .9 to .99, they hold it in .85 to .97 (percentiles: .72 to .90) and mostly begin too
+            high where they do not; of 40 to 100 in .90 to .95.
         calibration_error: Σ_b n_b/n |share of refusals in b - mean probability in b| over bins b of equal width of the
             probability of refusal (Naeini 2015; Guo 2017, the positive class's probability for confidence). Noise in
             the bins only adds to it, which its interval allows for: as much as noise alone may give is taken off.
@@ -79,7 +81,7 @@ class GateMetrics:
         error = resamples.distance(
             lambda weights: divide(np.abs(weights[:, known] @ gaps).sum(1), weights[:, known].sum(1)), known
         )
-        auroc = resamples.estimate(lambda weights: _auroc(weights[:, known], target, given), known)
+        auroc = resamples.probability(lambda weights: _auroc(weights[:, known], target, given), known)
         noise = _calibration_noise(target, given, bins, resamples.cluster_of_row[known])
         return cls(
             counts=OperatingPoint.of(truth.tolist(), called.tolist(), resamples.cluster_of_row.tolist()),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.stats.shares import Z_95
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
@@ -140,6 +142,21 @@ class Resamples:
             self._estimate(float(value), _interval(figures), column)
             for value, figures, column in zip(values, self._drawn(statistic, len(values)).T, columns, strict=True)
         )
+
+    def probability(self, statistic: Statistic, on: Flags) -> Estimate:
+        """Give a probability A that is no mean of rows, as AUROC is, with an interval on the scale of its logit.
+
+        expit(logit A ± 1.96 s / (A (1 - A))), with s the standard deviation of A over the resamples, by the delta method (Pepe
+        2003; Qin and Hotilovac 2008): percentiles of what lies near 1 begin too high. There is none where `estimate`
+        gives none, and so none of an A of 0 or 1, which no resample changes.
+        """
+        value = float(statistic(self.times[None].astype(np.float64))[0])
+        (figures,) = self._drawn(lambda weights: statistic(weights)[:, None], 1).T
+        low, high = _interval(figures)
+        if not math.isnan(low):
+            logit, margin = math.log(value / (1 - value)), Z_95 * float(np.nanstd(figures)) / (value * (1 - value))
+            low, high = (1 / (1 + math.exp(-end)) for end in (logit - margin, logit + margin))
+        return self._estimate(value, (low, high), on)
 
     def distance(self, statistic: Statistic, on: Flags) -> Estimate:
         """Give a sum of distances, with a percentile interval that knows that chance raises it.
