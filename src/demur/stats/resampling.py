@@ -146,9 +146,9 @@ class Resamples:
     def probability(self, statistic: Statistic, on: Flags) -> Estimate:
         """Give a probability A that is no mean of rows, as AUROC is, with an interval on the scale of its logit.
 
-        expit(logit A ± 1.96 s / (A (1 - A))), with s the standard deviation of A over the resamples, by the delta method (Pepe
-        2003; Qin and Hotilovac 2008): percentiles of what lies near 1 begin too high. There is none where `estimate`
-        gives none, and so none of an A of 0 or 1, which no resample changes.
+        expit(logit A ± 1.96 s / (A (1 - A))), with s the standard deviation of A over the resamples, by the delta
+        method (Pepe 2003; Qin and Hotilovac 2008): percentiles of what lies near 1 begin too high. There is none where
+        `estimate` gives none, and so none of an A of 0 or 1, which no resample changes.
         """
         value = float(statistic(self.times[None].astype(np.float64))[0])
         (figures,) = self._drawn(lambda weights: statistic(weights)[:, None], 1).T
