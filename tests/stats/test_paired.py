@@ -85,6 +85,16 @@ def test_the_difference_in_f1_is_that_of_both_figures() -> None:
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
+@pytest.mark.parametrize(("n_true", "n_second", "is_given"), [(3, 0, False), (10, 0, True), (3, 7, False)])
+def test_a_difference_in_f1_has_no_interval_where_an_f1_has_none(n_true: int, n_second: int, *, is_given: bool) -> None:
+    """Of 100 replies 3 or 10 refuse, and the second calls 7 others so: 97 that nobody calls a refusal say nothing."""
+    truth, others = np.arange(100) < n_true, np.arange(100) >= 100 - n_second
+    first, second = truth & (np.arange(100) % 2 == 0), (np.arange(100) == 0) | others
+    found = f1_difference(truth, first, second, draws(100))
+    assert found.n == n_true + n_second
+    assert (math.isnan(found.low), math.isnan(found.high)) == (not is_given, not is_given)
+
+
 def test_rivals_are_met_on_their_own_items_and_the_median_stands_between_them() -> None:
     """Three rivals: 3/4 against 1/4, 2/4 against 2/4, 0/2 against 1/2: differences .5, 0 and -.5, median 0."""
     compared = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 2, dtype=np.bool_)

@@ -94,6 +94,8 @@ def holm(tests: Sequence[McNemar]) -> tuple[McNemar, ...]:
 def f1_difference(truth: Flags, first: Flags, second: Flags, resamples: Resamples) -> Estimate:
     """Return how much higher the first one's F1, 2 TP / (called + true), is than the second's.
 
+    It rests on the items that refuse or that either says to, and has an interval where each F1 rests on enough clusters.
+
     Args:
         truth: Whether the reply refuses, (items,).
         first: Whether the first says so, (items,).
@@ -108,7 +110,8 @@ def f1_difference(truth: Flags, first: Flags, second: Flags, resamples: Resample
         )
         return ours - theirs
 
-    return resamples.estimate(figure)
+    ours, theirs = truth | first, truth | second
+    return resamples.backed(resamples.estimate(figure, ours | theirs), ours, theirs)
 
 
 def against_rivals(ours: Flags, theirs: Flags, is_compared: Flags, resamples: Resamples) -> Rivals:
