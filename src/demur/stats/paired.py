@@ -94,7 +94,7 @@ def holm(tests: Sequence[McNemar]) -> tuple[McNemar, ...]:
 def f1_difference(truth: Flags, first: Flags, second: Flags, resamples: Resamples) -> Estimate:
     """Return how much higher the first one's F1, 2 TP / (called + true), is than the second's.
 
-    It rests on the items that refuse or that either says to, and has an interval where each F1 rests on enough clusters.
+    It rests on items that refuse or that either says to, and has an interval where each F1 rests on enough clusters.
 
     Args:
         truth: Whether the reply refuses, (items,).
