@@ -67,6 +67,7 @@ def test_the_tables_show_coverage_place_and_cost(models: Leaderboard) -> None:
     assert main[f"{HOSTILE} (LLM)"]["Replies read"] == "10 of 12"
     assert main["keywords"]["What it is"] == "program"
     assert main["keywords"]["Unscored"] == "0%"
+    assert main["keywords"]["Measured on"] == "12"
     assert main["keywords"]["F1"].startswith("1.000")
     better = {row[0]: row[4] for row in band_table(models).rows}
     assert better["keywords"].endswith("of 3")
@@ -76,6 +77,23 @@ def test_the_tables_show_coverage_place_and_cost(models: Leaderboard) -> None:
     assert "keywords" not in {row[0] for row in gate.rows}
     assert gate.head[3] == "Difference in F1"
     assert "Difference in F1" not in kind.head
+
+
+def test_two_annotators_measure_others_only_where_they_agree() -> None:
+    """They differ on one of twelve replies: each is measured on all of them, against the other, and it is said."""
+    pairs = [{**row, "annotations": row["annotations"][-2:]} for row in rows("human")]
+    found = demur.benchmark(pairs, ["keywords", "annotators"], resamples=5)
+    main = {row[0]: dict(zip(main_table(found).head, row, strict=True)) for row in main_table(found).rows}
+    assert {name: row["Measured on"] for name, row in main.items()} == {
+        "keywords": "11",
+        "m_2 (human)": "12",
+        "m_3 (human)": "12",
+    }
+    assert {row["Replies read"] for row in main.values()} == {"12 of 12"}
+    assert "Not everybody is measured on the same replies" in leaderboard_text(found)
+    assert "with two annotators, only where both agree" in leaderboard_markdown(found)
+    alike = demur.benchmark(pairs[1:], ["keywords", "annotators"], resamples=5)
+    assert "Not everybody" not in leaderboard_text(alike)
 
 
 def test_names_stand_as_text_and_never_as_markup(models: Leaderboard) -> None:

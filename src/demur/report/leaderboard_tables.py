@@ -48,9 +48,9 @@ def tables(found: Leaderboard) -> tuple[Table, ...]:
 def main_table(found: Leaderboard) -> Table:
     """Return the leaderboard: each labeler with its main figures."""
     head = (
-        "Labeler", "What it is", "Replies read", "Unscored", "Precision", "Recall", "F1", "Kinds", "Group", "Macro-F1",
-        _KAPPA, _ALPHA, f"Against the median {ANNOTATOR[found.panel_kind]}", "Calibration error", "Rows/s",
-        "Latency", "USD a million rows",
+        "Labeler", "What it is", "Replies read", "Unscored", "Measured on", "Precision", "Recall", "F1", "Kinds",
+        "Group", "Macro-F1", _KAPPA, _ALPHA, f"Against the median {ANNOTATOR[found.panel_kind]}", "Calibration error",
+        "Rows/s", "Latency", "USD a million rows",
     )  # fmt: skip
     rows = tuple((entry.name, SORTS[entry.sort], *_main(found, entry)) for entry in found.entries)
     return Table("Leaderboard, by F1 of the gate", head, rows, n_text=2)
@@ -144,6 +144,7 @@ def _main(found: Leaderboard, entry: Entry) -> tuple[str, ...]:
     return (
         _read(found, entry),
         percent(entry.unscored_share),
+        count(gate.accuracy.n),
         *(_plain(one) for one in (gate.precision, gate.recall)),
         figure(gate.f1),
         figure(head.accuracy),

@@ -27,6 +27,14 @@ METHODS = (
     ),
     ("Unscored", "read, and not judged: a failed, refused or unusable answer. In no figure, and never guessed."),
     (
+        "Measured on",
+        (
+            "the replies behind the figures of the gate, which the labeler judged and on which those whom it is "
+            "measured against have a majority. For whoever is not of the panel, that is the whole panel: with two "
+            "annotators, only where both agree, on the easier replies."
+        ),
+    ),
+    (
         "Kinds, Group, Macro-F1",
         (
             "over the replies whose consensus is a refusal of a clear main kind. To miss the refusal, or to leave its "
@@ -136,10 +144,14 @@ def _who(found: Leaderboard) -> str:
 
 
 def _fewer(found: Leaderboard) -> str:
-    if all(entry.read == found.rows for entry in found.entries):
+    if any(entry.read < found.rows for entry in found.entries):
+        why = "Not everybody read all replies"
+    elif len({entry.gate.accuracy.n for entry in found.entries}) > 1:
+        why = "Not everybody is measured on the same replies, for want of a majority or of a verdict"
+    else:
         return ""
     return (
-        "Not everybody read all replies: figures of different rows are not comparable digit by digit. What is on the "
+        f"{why}: figures of different rows are not comparable digit by digit. What is on the "
         "same replies stands under the median annotator and the reference."
     )
 
