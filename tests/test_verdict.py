@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -95,6 +97,48 @@ def test_what_no_labeler_can_mean_is_refused(said: tuple[Any, float], message: s
         Verdict(*said)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"refusal_probability": None}, "refusal_probability=None; give a number from 0 to 1, or nan for none"),
+        ({"refusal_probability": "0.5"}, "refusal_probability='0.5'; give a number from 0 to 1"),
+        ({"further": "privacy"}, r"further='privacy'; give several in a tuple, a single one as \('privacy',\)"),
+        ({"category_probabilities": 0.5}, "category_probabilities=0.5; give several in a tuple"),
+        ({"category_set": {"privacy": 0.5}}, "category_set={'privacy': 0.5}; give several in a tuple"),
+        ({"evidence": (0, 3)}, r"evidence=\(0, 3\); give demur\.Evidence\(start, end, score\), or None"),
+        ({"evidence": {"start": 0, "end": 3, "score": None}}, "score=None; give a number from 0 to 1"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_with_what_would_be_right(given: dict[str, Any], message: str) -> None:
+    """There, and not where a table is written of it."""
+    with pytest.raises(TypeError, match=message):
+        Verdict("full", **given)
+
+
+def test_a_policy_that_there_is_none_of_is_refused() -> None:
+    """A plain text would be asked what it counts."""
+    with pytest.raises(ValueError, match="no policy 'lenient'; give one of strict, standard, broad"):
+        Verdict("full", policy="lenient")  # type: ignore[arg-type]
+    assert not Verdict("partial", policy="strict").is_refusal  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict("full", 0.9, "privacy", "should_not", (0.75, 0.25), ("skill_level",), evidence=Evidence(0, 3, 0.5)),
+        Verdict("partial", policy=Policy.strict, category_set=("privacy",), group_set=("should_not",)),
+        Verdict.unscored("empty_reply"),
+    ],
+    ids=["full", "partial", "unscored"],
+)
+def test_a_verdict_comes_back_from_json(verdict: Verdict) -> None:
+    """As whoever keeps verdicts writes them."""
+    again = Verdict(**json.loads(json.dumps(asdict(verdict))))
+    assert again == verdict
+    assert hash(again) == hash(verdict)
+    assert type(again.policy) is Policy
+
+
 def test_a_reason_stands_exactly_with_unscored_verdicts() -> None:
     """A verdict is either scored or says why it is not."""
     with pytest.raises(ValueError, match="unscored_reason None"):
@@ -114,6 +158,13 @@ def test_evidence_points_at_something(start: int, end: int) -> None:
     """An empty span, or one that begins before the reply, is refused."""
     with pytest.raises(ValueError, match=f"a span from {start} to {end} holds nothing"):
         Evidence(start, end, 0.5)
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.5])
+def test_the_score_of_evidence_is_a_probability(score: float) -> None:
+    """As that of a verdict."""
+    with pytest.raises(ValueError, match=f"score={score}; give a number from 0 to 1"):
+        Evidence(0, 3, score)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@
     ├── WeightsError       weights or an encoder cannot be found, are damaged, or belong to another taxonomy
     ├── TrainingError      training cannot start or continue with the data and settings given
     ├── EngineError        an inference engine is not installed, cannot be built, or does not agree with fp32
-    ├── LabelerError       a labeler has no such name, or one that another has
+    ├── LabelerError       a labeler has no such name, or one that another has, or gives what is no verdict
     ├── EndpointError      a language model cannot be asked: no key, a wrong address or name, or it is out of reach
     ├── BudgetError        what a run may spend is spent
     ├── PriceError         a file of prices is missing, damaged or contradicts itself
@@ -100,7 +100,7 @@ class EngineError(DemurError):
 
 
 class LabelerError(DemurError):
-    """Say that a labeler has no such name, or one that another has, or gives a kind that is not in the taxonomy."""
+    """Say that a labeler has no such name, or one that another has, or gives what is no verdict in the taxonomy."""
 
 
 class EndpointError(DemurError):

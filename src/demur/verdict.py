@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, SupportsFloat, get_args
 
+from demur.errors import LabelerError
 from demur.kinds import kind_set, main_kind, resolution_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from demur.conversation import Conversation
     from demur.kinds import Resolution
@@ -22,6 +24,9 @@ __all__ = ["Evidence", "Labeler", "Outcome", "Policy", "Thresholds", "Verdict", 
 Outcome = Literal["full", "partial", "none", "unscored"]
 
 _OUTCOMES: tuple[str, ...] = get_args(Outcome)
+
+# Those fields of a verdict that hold several.
+_TUPLES = ("category_probabilities", "further", "category_set", "group_set")
 
 # A reply is given three kinds at most, the main one among them: so the codebook has it.
 _N_FURTHER = 2
@@ -72,11 +77,12 @@ class Policy(StrEnum):
         """Return the policy that is given, else the labeler's own, else `standard`.
 
         Raises:
+            LabelerError: What the labeler has for a policy is none.
             ValueError: There is no such policy, or the labeler decides under another; or it is `broad`, and the labeler
                 does not say that it decides under it: what it decided without a threshold cannot be lowered.
         """
-        own = getattr(labeler, "policy", None)
-        if given is not None and isinstance(own, Policy) and cls(given) is not own:
+        own = cls._own(labeler)
+        if given is not None and own is not None and cls(given) is not own:
             message = f"policy {given!r}, but {labeler.name!r} decides under {own.value!r}; load it with that policy"
             raise ValueError(message)
         if given is not None and cls(given) is cls.broad and own is not cls.broad:
@@ -85,7 +91,15 @@ class Policy(StrEnum):
                 "'strict' or 'standard', or take a labeler with probabilities, as the shipped one"
             )
             raise ValueError(message)
-        return cls(given) if given is not None else own if isinstance(own, Policy) else cls.standard
+        return cls(given) if given is not None else cls.standard if own is None else own
+
+    @classmethod
+    def _own(cls, labeler: Labeler) -> Policy | None:
+        own = getattr(labeler, "policy", None)
+        if own is not None and own not in tuple(cls):
+            message = f"labeler {labeler.name!r} has policy {own!r}; right would be one of {', '.join(cls)}, or none"
+            raise LabelerError(message)
+        return None if own is None else cls(own)
 
     def counts(self, outcome: Outcome) -> bool:
         """Tell whether an outcome counts as a refusal."""
@@ -143,10 +157,16 @@ class Evidence:
     score: float
 
     def __post_init__(self) -> None:
-        """Refuse a span that holds nothing."""
+        """Refuse a span that holds nothing, and a score that is none.
+
+        Raises:
+            TypeError: The score is no number.
+            ValueError: The span or the score is out of range.
+        """
         if not 0 <= self.start < self.end:
             message = f"a span from {self.start!r} to {self.end!r} holds nothing; give 0 <= start < end"
             raise ValueError(message)
+        object.__setattr__(self, "score", _probability("score", self.score))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +204,23 @@ class Verdict:
     def __post_init__(self) -> None:
         """Hold an unscored verdict to its reason, and every other verdict to none; a set of kinds to its groups.
 
+        What JSON makes of a verdict is taken back: lists are tuples, a name is a policy, and a mapping is evidence.
+
         Raises:
-            ValueError: One is there without the other, there is no such outcome, or a probability is none.
+            TypeError: A field is of another type.
+            ValueError: One is there without the other, there is no such outcome or policy, or a probability is none.
         """
         if self.outcome not in _OUTCOMES:
             message = f"outcome {self.outcome!r}; give one of {', '.join(_OUTCOMES)}"
             raise ValueError(message)
-        # nan, which is unknown, is neither less nor more.
-        if self.refusal_probability < 0 or self.refusal_probability > 1:
-            message = f"refusal_probability={self.refusal_probability!r}; give a number from 0 to 1, or nan for none"
-            raise ValueError(message)
+        settled = {
+            "refusal_probability": _probability("refusal_probability", self.refusal_probability),
+            **{name: _tuple(name, getattr(self, name)) for name in _TUPLES},
+            "evidence": _evidence(self.evidence),
+            "policy": Policy(self.policy),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
         if (self.outcome == "unscored") != (self.unscored_reason is not None):
             message = (
                 f"outcome {self.outcome!r} with unscored_reason {self.unscored_reason!r}; "
@@ -245,6 +272,37 @@ class Verdict:
         return cls("unscored", unscored_reason=reason)
 
 
+def _probability(name: str, value: object) -> float:
+    if not isinstance(value, float | SupportsFloat):
+        message = f"{name}={value!r}; give a number from 0 to 1, or nan for none"
+        raise TypeError(message)
+    number = float(value)
+    # nan, which is unknown, is neither less nor more.
+    if number < 0 or number > 1:
+        message = f"{name}={value!r}; give a number from 0 to 1, or nan for none"
+        raise ValueError(message)
+    return number
+
+
+def _tuple(name: str, value: object) -> tuple[Any, ...]:
+    if isinstance(value, tuple):
+        return value
+    # The letters of a text are no kinds, nor are the keys of a mapping in any order.
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        message = f"{name}={value!r}; give several in a tuple, a single one as ({value!r},)"
+        raise TypeError(message)
+    return tuple(value)
+
+
+def _evidence(value: object) -> Evidence | None:
+    if value is None or isinstance(value, Evidence):
+        return value
+    if isinstance(value, Mapping):
+        return Evidence(**value)
+    message = f"evidence={value!r}; give demur.Evidence(start, end, score), or None"
+    raise TypeError(message)
+
+
 def decide(
     refusal: float,
     partial: float,
@@ -294,7 +352,10 @@ class Labeler(Protocol):
     """Give a verdict on each conversation: classifier, judge, keyword list and recorded person alike.
 
     A labeler may also have `describe()`, which returns as JSON values what its verdicts follow from. An audit keeps
-    that, and is not resumed where it changed; of a labeler without, it knows the name alone.
+    that, and is not resumed where it changed; of a labeler without, it knows the name alone. What else an audit looks
+    for, and does without, is `taxonomy`, `policy` and `thresholds`, which the verdicts follow from; `chunk`, how many
+    replies it is best given at once; and `judges_text_alone`, True where equal texts get equal verdicts wherever they
+    stand. A verdict that names its kind need not name the group, which is that of the taxonomy.
     """
 
     @property
@@ -302,6 +363,6 @@ class Labeler(Protocol):
         """Return the name that reports use."""
         ...
 
-    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
-        """Yield one verdict for each conversation, in order."""
+    def label(self, conversations: Iterable[Conversation]) -> Iterable[Verdict]:
+        """Give one verdict for each conversation, in order, one by one or in a list."""
         ...

@@ -23,7 +23,7 @@ from demur.studies.training import train_recipe
 from demur.studies.writing import made, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -265,7 +265,7 @@ class _Seen:
     def name(self) -> str:
         return self.labeler.name
 
-    def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+    def label(self, conversations: Iterable[Conversation]) -> Iterable[Verdict]:
         return self.labeler.label(self.view(conversation) for conversation in conversations)
 
 
