@@ -92,7 +92,7 @@ def test_a_shard_holds_the_bytes_that_a_run_on_one_machine_writes(
     labeler = KeywordLabeler()
     block = list(reading(str(rows)).blocks())[2]
     assert isinstance(block, Block)
-    local = list(Judging(labeler, Policy.standard, None).judge(0, block.items))
+    local = list(Judging(labeler, taxonomy, Policy.standard, None).judge(0, block.items))
     shards = Shards(tmp_path / "shards", taxonomy)
     shards.write(2, local, Tally.of(local, taxonomy, threshold=threshold(labeler)))
     found = BlockJudge(labeler, taxonomy, Policy.standard)(pickle.loads(pickle.dumps(block)))  # noqa: S301  # likewise

@@ -1,17 +1,18 @@
-"""Equal texts are judged once, across chunks and resumes, and counted as often as they are there."""
+"""Equal texts are judged once, and counted as often as they are there; a labeler's faults are said with its name."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from demur.conversation import Conversation
-from demur.errors import OutputError
+from demur.errors import LabelerError, OutputError
 from demur.labelers.keywords import KeywordLabeler
 from demur.studies import run
 from demur.studies.audit import audit
+from demur.taxonomy import Taxonomy
 from demur.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -132,3 +133,109 @@ def test_keywords_find_repeats_and_say_the_same_as_without() -> None:
     assert once.composition == each.composition
     assert once.to_frame().equals(each.to_frame())
     assert (once.tally.repeats, each.tally.repeats) == (6, 0)
+
+
+class Own:
+    """Give whatever it is told to."""
+
+    name = "own"
+    taxonomy = Taxonomy.load()
+
+    def __init__(self, *given: Any) -> None:
+        """Take what `label` gives, in order."""
+        self.given = given
+
+    def label(self, conversations: Iterable[Conversation]) -> Iterable[Verdict]:
+        """Give it in a list, for as many conversations as there are."""
+        return list(self.given)[: len(list(conversations))]
+
+
+@pytest.mark.parametrize("said", ["full", True, {"outcome": "full"}, None], ids=repr)
+def test_what_is_no_verdict_is_named_with_who_gave_it(said: Any) -> None:
+    """And what would be right."""
+    with pytest.raises(LabelerError, match=r"labeler 'own' gave .*; right would be one demur\.Verdict for each"):
+        audit(["No."], labeler=Own(said))
+
+
+class Asynchronous(Own):
+    """Be written as a client is."""
+
+    async def label(self, conversations: Iterable[Conversation]) -> Any:  # type: ignore[override]  # that is the fault
+        """Return a coroutine, which nobody waits for."""
+        return list(conversations)
+
+
+class Single(Own):
+    """Take conversations for one."""
+
+    def label(self, _: Iterable[Conversation]) -> Any:
+        """Return what it was told to, and no list of it."""
+        return self.given[0]
+
+
+@pytest.mark.parametrize(
+    "labeler", [Single(None), Single(Verdict("full")), Asynchronous()], ids=lambda one: repr(one.given)
+)
+def test_what_cannot_be_gone_through_is_named_with_who_gave_it(labeler: Any) -> None:
+    """Nothing, one verdict, or a coroutine, of which Python gives no warning."""
+    with pytest.raises(
+        LabelerError, match=r"labeler 'own' gave .*; right would be one demur\.Verdict for each .* async"
+    ):
+        audit(["No."], labeler=labeler)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        (Verdict("full", category="rudeness"), "the kind 'rudeness'; the taxonomy 'refusals' has .*privacy"),
+        (Verdict("full", category="privacy", further=("rude",)), "the kind 'rude'; the taxonomy"),
+        (
+            Verdict("full", category="privacy", group="cannot"),
+            "the group 'cannot' of the kind 'privacy'; .* should_not",
+        ),
+        (Verdict("full", group="may_not"), "the group 'may_not'; right would be should_not or cannot, or None"),
+        (Verdict("full", category_probabilities=(0.5, 0.5)), "2 category_probabilities; give one for each of the 16"),
+    ],
+)
+def test_what_the_taxonomy_does_not_have_is_named_with_who_gave_it(verdict: Verdict, said: str) -> None:
+    """Two tables would contradict each other, or the verdicts could not be written."""
+    with pytest.raises(LabelerError, match=f"'own' gave {said}"):
+        audit(["No."], labeler=Own(verdict))
+
+
+def test_a_kind_brings_its_group() -> None:
+    """Where the labeler leaves it out: tables, counts and verdicts say the same."""
+    found = audit(["No.", "No!"], labeler=Own(Verdict("full", category="privacy"), Verdict("full", group="cannot")))
+    assert list(found.to_frame()["group"]) == ["should_not", "cannot"]
+    assert {key: share.count for key, share in found.by_group.items()} == {"should_not": 1, "cannot": 1, "unnamed": 0}
+    assert found.table().loc["privacy", "group"] == "should_not"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("policy", "lax", "has policy 'lax'; right would be one of strict, standard, broad, or none"),
+        ("policy", 3, "has policy 3; right would be one of strict"),
+        ("thresholds", 0.4, r"has thresholds 0\.4; right would be demur\.Thresholds\(refusal=…\), or none"),
+        ("chunk", 0, "has chunk 0; right would be a number of replies from 1 on, or none"),
+        ("chunk", -1, "has chunk -1; right would be"),
+        ("describe", lambda: None, r"gave None; right would be a dict of JSON values, such as \{'model': 'm'\}"),
+        ("describe", lambda: {(1, 2): 3}, r"gave .*; right would be a dict of JSON values"),
+    ],
+)
+def test_what_a_labeler_has_wrong_is_met_before_it_is_asked(name: str, given: Any, said: str, tmp_path: Path) -> None:
+    """It was ignored, or ended in an error that named nobody."""
+    labeler = Own(Verdict("full"))
+    setattr(labeler, name, given)
+    with pytest.raises(LabelerError, match=f"labeler 'own' {said}"):
+        audit(["No."], labeler=labeler, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_name_of_a_policy_is_a_policy() -> None:
+    """A class attribute of one's own is mostly a text."""
+    labeler = Own(Verdict("partial"))
+    labeler.policy = "strict"  # type: ignore[attr-defined]  # which a labeler may have
+    assert audit(["No."], labeler=labeler).refusals == 0
+    with pytest.raises(ValueError, match="'own' decides under 'strict'"):
+        audit(["No."], labeler=labeler, policy="standard")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from demur.conversation import Conversation
+from demur.errors import LabelerError
 from demur.labelers.judge import Judge
 from demur.llm.prices import Price, PriceList
 from demur.studies.pace import run
+from demur.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,3 +38,17 @@ def test_what_a_judge_did_before_is_no_part_of_its_pace(llm_server: LlmServer, t
     assert found.usd_per_million == pytest.approx(expected.usd_per_million)
     alone.client.close()
     used.client.close()
+
+
+@pytest.mark.parametrize("given", [["full"], None, Verdict("full")], ids=repr)
+def test_what_is_no_verdict_is_named_with_who_gave_it(given: Any) -> None:
+    """As an audit names it."""
+
+    class Own:
+        name = "own"
+
+        def label(self, _: object) -> Any:
+            return given
+
+    with pytest.raises(LabelerError, match=r"labeler 'own' gave .*; right would be one demur\.Verdict for each"):
+        run(Own(), [Conversation.of("Q", "No.")], usd_per_hour=None)

@@ -7,11 +7,12 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demur.errors import OutputError
+from demur.errors import LabelerError, OutputError
 from demur.studies.cluster import Cluster, judge_on
 from demur.studies.findings import Audit, open_audit
 from demur.studies.folder import AuditFolder
@@ -19,14 +20,14 @@ from demur.studies.inputs import ReadingOptions, open_input
 from demur.studies.judging import judges_text_alone
 from demur.studies.progress import Progress
 from demur.studies.release import release
-from demur.studies.run import Run, chunk_size
+from demur.studies.run import Run, chunk_size, threshold
 from demur.studies.shards import schema
 from demur.studies.writing import read_object
 from demur.taxonomy import Taxonomy
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
 
@@ -99,6 +100,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     Raises:
         ClusterError: Ray is not installed or out of reach, cannot be given the source or the labeler, or gave a shard
             up after several tries.
+        LabelerError: What the labeler says of itself, or gives, is not what a labeler says or gives.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed; or
@@ -111,7 +113,9 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     if resume and overwrite:
         message = "resume goes on with what the folder holds, and overwrite replaces it; give one of them"
         raise ValueError(message)
-    counted = Policy.of(labeler, policy)
+    # What a labeler has wrong is better met before the first reply is judged.
+    counted, chunk = Policy.of(labeler, policy), chunk_size(labeler)
+    threshold(labeler)
     if taxonomy is None:
         own = getattr(labeler, "taxonomy", None)
         taxonomy = own if isinstance(own, Taxonomy) else Taxonomy.load()
@@ -143,7 +147,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)
-        elif advice := _advice(error, folder, taxonomy, chunk_size(labeler), is_paid=hasattr(labeler, "spending")):
+        elif advice := _advice(error, folder, taxonomy, chunk, is_paid=hasattr(labeler, "spending")):
             error.add_note(advice)
         raise
     if out is None:
@@ -175,12 +179,11 @@ def _manifest(
     opened: Input, labeler: Labeler, taxonomy: Taxonomy, policy: Policy, options: ReadingOptions, *, is_once: bool
 ) -> dict[str, Any]:
     """Return all that decides the outcome: what is equal here gives equal bytes."""
-    describe = getattr(labeler, "describe", None)
     manifest = {
         "format": _FORMAT,
         "demur": release(),
         "source": {"name": opened.name, "fingerprint": opened.fingerprint()},
-        "model": {"name": labeler.name, **(describe() if callable(describe) else {})},
+        "model": {"name": labeler.name, **_described(labeler)},
         "taxonomy": {"name": taxonomy.name, "version": taxonomy.version, "fingerprint": taxonomy.fingerprint},
         "policy": policy,
         "thresholds": _recorded(labeler, "thresholds"),
@@ -190,6 +193,26 @@ def _manifest(
     # What was written is compared with what is now: both as JSON has them, tuples and paths included.
     plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))
     return plain
+
+
+def _described(labeler: Labeler) -> Mapping[str, Any]:
+    """Return what a labeler says that its verdicts follow from."""
+    describe = getattr(labeler, "describe", None)
+    found = describe() if callable(describe) else {}
+    try:
+        json.dumps(found, default=str)
+    except (TypeError, ValueError) as error:
+        raise _no_description(labeler, found) from error
+    if not isinstance(found, Mapping):
+        raise _no_description(labeler, found)
+    return found
+
+
+def _no_description(labeler: Labeler, found: object) -> LabelerError:
+    return LabelerError(
+        f"describe() of labeler {labeler.name!r} gave {found!r}; right would be a dict of JSON values, such as "
+        "{'model': 'm'}"
+    )
 
 
 def _recorded(labeler: Labeler, name: str) -> dict[str, Any] | None:

@@ -163,7 +163,7 @@ class BlockJudge:
             return Stopped(error)
 
     def _shard(self, block: Block) -> Shard:
-        found = list(Judging(self._labeler, self._policy, None).judge(0, block.items))
+        found = list(Judging(self._labeler, self._taxonomy, self._policy, None).judge(0, block.items))
         tally = Tally.of(found, self._taxonomy, threshold=threshold(self._labeler))
         with tempfile.TemporaryDirectory(prefix="demur-") as folder:
             shards = Shards(Path(folder), self._taxonomy)

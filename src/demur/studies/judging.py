@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from demur.data.rows import BrokenRow
+from demur.errors import LabelerError
 from demur.studies.repeats import text_key
 from demur.studies.tally import Judged
 from demur.verdict import Verdict
@@ -16,14 +19,55 @@ if TYPE_CHECKING:
     from demur.conversation import Conversation
     from demur.studies.inputs import Item
     from demur.studies.repeats import Repeats
+    from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Policy
 
-__all__ = ["Judging", "judges_text_alone"]
+__all__ = ["Judging", "judges_text_alone", "verdicts_of"]
 
 
 def judges_text_alone(labeler: Labeler) -> bool:
     """Tell whether a labeler says that equal texts get equal verdicts wherever they stand, but for rounding."""
     return getattr(labeler, "judges_text_alone", False) is True
+
+
+def verdicts_of(labeler: Labeler, conversations: Sequence[Conversation]) -> Iterator[Verdict]:
+    """Let a labeler label, and yield what it gives.
+
+    Raises:
+        LabelerError: It gives nothing to go through, or something that is no verdict.
+    """
+    given = labeler.label(conversations)
+    if not isinstance(given, Iterable):
+        if inspect.iscoroutine(given):
+            # Nobody will wait for it, which Python would warn of.
+            given.close()
+        raise _no_verdicts(labeler, given)
+    for verdict in given:
+        if not isinstance(verdict, Verdict):
+            raise _no_verdicts(labeler, verdict)
+        yield verdict
+
+
+def _no_verdicts(labeler: Labeler, given: object) -> LabelerError:
+    return LabelerError(
+        f"label() of labeler {labeler.name!r} gave {given!r}; right would be one demur.Verdict for each conversation, "
+        "in order, from a generator or in a list, and without async"
+    )
+
+
+def _fault(verdict: Verdict, taxonomy: Taxonomy) -> str | None:
+    """Say what a verdict gives that the taxonomy does not have, or has otherwise; None where all is right."""
+    kind, group, n_probabilities = verdict.category, verdict.group, len(verdict.category_probabilities)
+    kinds = (*([] if kind is None else [kind]), *verdict.further, *verdict.category_set)
+    if unknown := [key for key in kinds if key not in taxonomy]:
+        return f"the kind {unknown[0]!r}; the taxonomy {taxonomy.name!r} has {', '.join(taxonomy.keys)}"
+    groups = [each.key for each in taxonomy.groups] if kind is None else [taxonomy.group_of(kind)]
+    if group is not None and group not in groups:
+        of_kind = "" if kind is None else f" of the kind {kind!r}"
+        return f"the group {group!r}{of_kind}; right would be {' or '.join(groups)}, or None"
+    if n_probabilities not in (0, len(taxonomy)):
+        return f"{n_probabilities} category_probabilities; give one for each of the {len(taxonomy)} kinds, or none"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +76,13 @@ class Judging:
 
     Attributes:
         labeler: Judges what is new.
+        taxonomy: What the verdicts are in.
         policy: What counts as a refusal.
         repeats: Knows what was judged before; None compares no texts and judges each one.
     """
 
     labeler: Labeler
+    taxonomy: Taxonomy
     policy: Policy
     repeats: Repeats | None
 
@@ -50,6 +96,7 @@ class Judging:
             items: Conversations and broken rows.
 
         Raises:
+            LabelerError: The labeler gives what is no verdict, or a verdict that the taxonomy does not allow.
             ValueError: The labeler gives too few verdicts, or too many.
             OutputError: What is known of texts cannot be read or written.
         """
@@ -76,7 +123,7 @@ class Judging:
         self.repeats.keep(number, new)
 
     def _verdicts(self, conversations: Sequence[Conversation]) -> Iterator[Verdict]:
-        verdicts = iter(self.labeler.label(conversations))
+        verdicts = verdicts_of(self.labeler, conversations)
         for left in range(len(conversations) - 1, -1, -1):
             verdict = next(verdicts, None)
             # Nobody asks for more after the last one: it is the place to see that there are none.
@@ -86,7 +133,17 @@ class Judging:
                     f"labeler {self.labeler.name!r} gave too {which} verdicts; it must give one for each conversation"
                 )
                 raise ValueError(message)
-            yield verdict.under(self.policy)
+            yield self._in_taxonomy(verdict).under(self.policy)
+
+    def _in_taxonomy(self, verdict: Verdict) -> Verdict:
+        """Return a verdict with the group of its kind."""
+        fault = _fault(verdict, self.taxonomy)
+        if fault is not None:
+            message = f"{self.labeler.name!r} gave {fault}"
+            raise LabelerError(message)
+        if verdict.category is None or verdict.group is not None:
+            return verdict
+        return replace(verdict, group=self.taxonomy.group_of(verdict.category))
 
     def _judged(self, item: Item, verdicts: Iterator[Verdict]) -> Judged:
         if isinstance(item, BrokenRow):

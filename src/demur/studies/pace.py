@@ -14,6 +14,7 @@ from demur.errors import BudgetError, EndpointError
 from demur.labelers.judge import Judge
 from demur.labelers.recorded import NOT_LABELLED, RecordedLabeler
 from demur.llm.heard import Heard
+from demur.studies.judging import verdicts_of
 from demur.studies.leaderboard import Pace
 from demur.verdict import Verdict
 
@@ -62,6 +63,7 @@ def run(
 
     Raises:
         EndpointError: The endpoint fails before the first verdict.
+        LabelerError: The labeler gives what is no verdict.
         ValueError: The labeler gives more or fewer verdicts than there are rows.
     """
     verdicts: list[Verdict] = []
@@ -69,7 +71,7 @@ def run(
     n_before = _begin_to_hear(labeler) if isinstance(labeler, Judge) else 0
     begun = time.perf_counter()
     try:
-        for verdict in labeler.label(talks):
+        for verdict in verdicts_of(labeler, talks):
             verdicts.append(verdict)
             if on_verdict is not None:
                 on_verdict(labeler.name, len(verdicts), len(talks))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.sources import BrokenRow
+from demur.errors import LabelerError
 from demur.stats.prevalence import OperatingPoint
 from demur.studies.inputs import chunks
 from demur.studies.judging import Judging
@@ -32,15 +33,34 @@ CHUNK = 1_024
 
 
 def chunk_size(labeler: Labeler) -> int:
-    """Return how many replies make a chunk: what a labeler that has a `chunk` asks for, else `CHUNK`."""
+    """Return how many replies make a chunk: what a labeler that has a `chunk` asks for, else `CHUNK`.
+
+    Raises:
+        LabelerError: It asks for less than one.
+    """
     size = getattr(labeler, "chunk", None)
+    if isinstance(size, int) and size < 1:
+        message = f"labeler {labeler.name!r} has chunk {size}; right would be a number of replies from 1 on, or none"
+        raise LabelerError(message)
     return size if isinstance(size, int) else CHUNK
 
 
 def threshold(labeler: Labeler) -> float | None:
-    """Return the probability from which a reply refuses; None where the labeler has none."""
+    """Return the probability from which a reply refuses; None where the labeler has none.
+
+    Raises:
+        LabelerError: What it has for thresholds are none.
+    """
     thresholds = getattr(labeler, "thresholds", None)
-    return float(thresholds.refusal) if isinstance(thresholds, Thresholds) else None
+    if thresholds is None:
+        return None
+    if not isinstance(thresholds, Thresholds):
+        message = (
+            f"labeler {labeler.name!r} has thresholds {thresholds!r}; right would be demur.Thresholds(refusal=…), "
+            "or none"
+        )
+        raise LabelerError(message)
+    return float(thresholds.refusal)
 
 
 def read(opened: Input, *, strict: bool) -> Iterator[Item]:
@@ -87,7 +107,7 @@ class Run:
             tally, finished = tally + stored, finished + 1
         meter = Meter(self.opened, self.progress, tally.composition)
         with self.folder.repeats(finished) if self.is_once else nullcontext() as repeats:
-            judging = Judging(self.labeler, self.policy, repeats)
+            judging = Judging(self.labeler, self.taxonomy, self.policy, repeats)
             for number, chunk in enumerate(chunks(read(self.opened, strict=self.strict), chunk_size(self.labeler))):
                 meter.begin(len(chunk))
                 if number < finished:
