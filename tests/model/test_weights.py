@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from demur.errors import WeightsError
 from demur.model.encoders import sha256_of
+from demur.model.runtime import TorchEngine
 from demur.model.weights import Manifest, Weights, save_weights, shipped_weights
 from demur.verdict import Thresholds
 
@@ -72,6 +73,13 @@ def test_loaded_weights_are_ready_to_judge(loaded_weights: Weights) -> None:
     assert not loaded_weights.network.training
     assert loaded_weights.network.kinds.classifier.out_features == len(loaded_weights.taxonomy)
     assert loaded_weights.thresholds == Thresholds(**loaded_weights.manifest.thresholds)
+
+
+def test_loading_leaves_random_numbers_alone(tiny_weights: Path, taxonomy: Taxonomy) -> None:
+    """Whoever has set a seed gets the numbers of that seed, as if nothing had been loaded."""
+    before = torch.random.get_rng_state()
+    TorchEngine(Weights.load(tiny_weights, taxonomy=taxonomy).network)
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_the_encoder_may_lie_elsewhere(tiny_weights: Path, moved_encoder: Path, taxonomy: Taxonomy) -> None:

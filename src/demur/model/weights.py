@@ -312,11 +312,15 @@ def require_taxonomy(taxonomy: Taxonomy, manifest: Manifest, folder: Path) -> No
 
 
 def _network(encoder: Encoder, manifest: Manifest, folder: Path) -> RefusalNetwork:
+    import torch
+
     from demur.model.network import RefusalNetwork
 
     encoder.require(manifest.max_tokens)
-    # To the network it is the class that was trained: the same parts and tensors under the same names.
-    network = RefusalNetwork(cast("BertModel", encoder.lean_network()), len(manifest.categories))
+    # Fresh layers draw numbers that are written over: whoever has set a seed is to find the generator as it was.
+    with torch.random.fork_rng(devices=[]):
+        # To the network it is the class that was trained: the same parts and tensors under the same names.
+        network = RefusalNetwork(cast("BertModel", encoder.lean_network()), len(manifest.categories))
     tensors = read_tensors(folder, manifest)
     try:
         network.load_trained(tensors, scale=manifest.low_rank_scale)

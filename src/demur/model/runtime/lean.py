@@ -118,7 +118,9 @@ class _LastLayer(_LayerEnd):
 @torch.no_grad()
 def _joined(layers: Sequence[nn.Linear]) -> nn.Linear:
     """Make one linear layer of several that read the same input."""
-    joined = nn.Linear(layers[0].in_features, sum(layer.out_features for layer in layers))
+    # What a fresh layer draws is written over: the generator is to be as it was.
+    with torch.random.fork_rng(devices=[]):
+        joined = nn.Linear(layers[0].in_features, sum(layer.out_features for layer in layers))
     joined.weight.copy_(torch.cat([layer.weight for layer in layers]))
     joined.bias.copy_(torch.cat([layer.bias for layer in layers]))
     return joined
