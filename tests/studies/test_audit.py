@@ -173,6 +173,15 @@ def test_verdicts_have_the_promised_columns(rows: Path, tmp_path: Path) -> None:
     assert frame["resolution"].isna().all()
 
 
+def test_evidence_cuts_a_sentence_out_of_a_reply() -> None:
+    """Where other replies have none, too: its offsets stay integers, and so does a line beside rows without one."""
+    replies = ["Yes.", "No, I can't.", "Fine."]
+    frame = audit(replies, labeler=Scripted()).to_frame()
+    assert [str(frame[name].dtype) for name in ("line", "evidence_start", "evidence_end")] == ["Int64"] * 3
+    [found] = frame[frame["evidence_start"].notna()].to_dict(orient="records")
+    assert replies[found["row_id"]][found["evidence_start"] : found["evidence_end"]] == "No, I can't."
+
+
 def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Path) -> None:
     """Shares, intervals, reasons and where the broken row stands."""
     found = audit(str(rows), labeler=Scripted(), out=tmp_path / "out")

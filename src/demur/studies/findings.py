@@ -32,6 +32,8 @@ __all__ = ["Audit", "open_audit"]
 
 # Reasons that are named where nothing could be scored.
 _N_REASONS = 3
+# Integers that not every verdict has.
+_WITH_GAPS = ("line", "evidence_start", "evidence_end")
 # What an `Audit` reads of a manifest.
 _NEEDED = frozenset({"category_sets", "model", "options", "policy", "source"})
 
@@ -177,7 +179,7 @@ class Audit:
         return pd.DataFrame(rows).set_index("category")
 
     def to_frame(self) -> pd.DataFrame:
-        """Read all verdicts, one row for each, into memory.
+        """Read all verdicts, one row for each, into memory; `row_id` is the position of the row in the source.
 
         Raises:
             OutputError: They are gone, as those in a temporary folder are with the audit that was returned; a copy of
@@ -189,7 +191,8 @@ class Audit:
         if not file.is_file():
             message = f"no verdicts at {str(file)!r}, and a temporary folder goes with its audit; keep them with out=…"
             raise OutputError(message)
-        return pd.read_parquet(file)
+        # pandas makes floats of integers among which one is missing, and no text is cut at a float.
+        return pd.read_parquet(file).astype(dict.fromkeys(_WITH_GAPS, "Int64"))
 
     def __repr__(self) -> str:
         """Return the finding in one line."""
