@@ -358,6 +358,16 @@ def test_macro_f1_agrees_with_scikit_learn() -> None:
     assert head(truth, called).macro_f1.value == pytest.approx(f1_score(truth, called, average="macro"))
 
 
+@pytest.mark.parametrize(("n_requests", "is_given"), [(1, False), (2, True)])
+def test_a_kind_has_no_interval_where_all_refusals_are_to_one_request(n_requests: int, *, is_given: bool) -> None:
+    """Forty replies to one request, 38 named rightly: they say nothing of another one."""
+    called = [("privacy", TAXONOMY.group_of("privacy"))] * 38 + [(UNNAMED, UNNAMED)] * 2
+    metrics = HeadMetrics.of([["privacy"]] * 40, called, TAXONOMY, resamples([row % n_requests for row in range(40)]))
+    recall = next(kind.recall for kind in metrics.kinds if kind.kind == "privacy")
+    assert recall.share == 38 / 40
+    assert math.isnan(recall.interval.low) is not is_given
+
+
 def test_a_wrong_kind_of_the_right_group_is_half_a_success() -> None:
     """One wrong kind of the group, one of the other group, one unnamed, one right."""
     metrics = head(["privacy"] * 4, ["nsfw_content", "skill_level", UNNAMED, "privacy"])

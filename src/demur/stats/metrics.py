@@ -133,9 +133,11 @@ class HeadMetrics:
         accuracy: The kind given is the main one.
         lenient_accuracy: The kind given is one of those that the reply's reasons allow.
         group_accuracy: The group given is that of the main kind.
-        macro_f1: Mean F1 over the kinds that truth or verdicts hold: a kind given though never true counts with 0.
+        macro_f1: Mean F1 over the kinds that truth or verdicts hold: a kind given though never true counts with 0. Of
+            few refusals a kind it comes out low, and its interval with it: of 30 to 120 simulated ones over 16 kinds by
+            .02 to .08, with intervals that held the true one in .77 to .85 of cases; of 225 by .01, and in .93.
         macro_f1_in_truth: Mean F1 over the kinds that truth holds.
-        kinds: One score for each kind, in taxonomy order.
+        kinds: One score for each kind, in taxonomy order; without intervals where all refusals are to one request.
         confusions: What was called what, the most frequent first.
     """
 
@@ -175,7 +177,7 @@ class HeadMetrics:
         )
 
         def share(kind: str, of: Counter[str], whole: str) -> Share:
-            (effect,) = clusters.effects([_HIT + kind], whole + kind).values()
+            (effect,) = clusters.effects([_HIT + kind], whole + kind).values() if clusters.number > 1 else (math.inf,)
             return Share(pairs[kind, kind], of[kind], effect)
 
         return cls(

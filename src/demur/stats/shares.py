@@ -27,7 +27,8 @@ class Share:
     Attributes:
         count: How many.
         total: Of how many.
-        effect: Design effect (Kish 1965): how many of these rows say as much as an independent one, 1 at least.
+        effect: Design effect (Kish 1965): how many of these rows say as much as an independent one, 1 at least; it is
+            infinite, and there is no interval, where all of them together say nothing of others.
     """
 
     count: int

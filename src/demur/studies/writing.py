@@ -96,9 +96,9 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def without_nan(value: Any) -> Any:  # noqa: ANN401  # any JSON value, and NaN is none
-    """Return plain data with null for nan, which JSON lacks, and lists for tuples."""
+    """Return plain data with null for nan and for what is infinite, which JSON lacks, and lists for tuples."""
     if isinstance(value, dict):
         return {key: without_nan(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [without_nan(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
