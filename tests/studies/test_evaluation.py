@@ -148,6 +148,27 @@ def test_precision_and_recall_of_a_kind_have_intervals_that_know_the_requests() 
     assert "0.500 (0.2" in evaluation_text(evaluation)
 
 
+def test_refusals_to_one_request_have_figures_and_no_intervals_anywhere() -> None:
+    """Neither in the text, where the share stands alone, nor in JSON, which lacks what is infinite."""
+    rows = [known("full", "privacy") for _ in range(40)]
+    evaluation = evaluated(rows, (refused("privacy"),) * 38 + (refused("unknowable"),) * 2)
+    lines = [line.split() for line in evaluation_text(evaluation).splitlines()]
+    assert ["privacy", "1.000", "0.950", "0.974", "40"] in lines
+    stored = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))["head"]["kinds"]
+    assert {tuple(kind["recall_interval"]) for kind in stored} == {(None, None)}
+
+
+def test_the_summary_says_which_intervals_are_others() -> None:
+    """Those of kinds, where there are kinds; the range of noise; and of few refusals a kind, that macro-F1 is low."""
+    few, many = (evaluation_text(evaluated([known("full", "privacy")] * n, (refused("privacy"),) * n)) for n in (9, 10))
+    assert "score intervals with a design effect" in few
+    assert "so few refusals a kind: 9 of 1 kind." in few
+    assert "so few refusals" not in many
+    without = evaluation_text(evaluated([ROWS[3]], (VERDICTS[3],)))
+    assert "score intervals" not in without
+    assert "what noise gives in 95 of 100 cases" in without
+
+
 def test_outcomes_are_crossed() -> None:
     """Truth in rows, verdicts in columns."""
     assert evaluated().outcomes == {

@@ -27,6 +27,8 @@ Row = tuple[str, ...]
 
 _FIGURE_HEAD = ("figure", "value", "95 % interval", "n")
 _N_CONFUSIONS = 10
+# Of fewer refusals a kind, in simulations, intervals of macro-F1 held it in less than nine of ten cases.
+_FEW_A_KIND = 10
 _POLICIES = {
     Policy.strict: " Policy strict: refusals in part count as none, and there is no probability of refusing in full.",
     Policy.standard: "",
@@ -60,7 +62,25 @@ def _summary(evaluation: Evaluation) -> str:
         f"{evaluation.rows} rows on {evaluation.clusters} different requests: {evaluation.scored} scored, {unscored}. "
         f"Unscored rows are in no figure.{without_truth}{others} Intervals resample whole requests; there is none from "
         f"fewer than {LEAST_CLUSTERS} (for AUROC: on either side), nor where most draws give the same figure."
-        f"{_POLICIES[evaluation.policy]}"
+        f"{_of_kinds(evaluation.head)} Beside the calibration error by noise stands what noise gives in 95 of 100 cases"
+        f".{_POLICIES[evaluation.policy]}"
+    )
+
+
+def _of_kinds(head: HeadMetrics) -> str:
+    """Say what holds for the figures of kinds alone; empty where there are none."""
+    if not head.accuracy.n:
+        return ""
+    n_kinds = sum(1 for kind in head.kinds if kind.support or kind.precision.total)
+    few = (
+        " Macro F1 tends to come out low, and its interval to miss the true one, with so few refusals a kind: "
+        f"{head.accuracy.n} of {with_noun(n_kinds, 'kind')}."
+        if head.accuracy.n < _FEW_A_KIND * n_kinds
+        else ""
+    )
+    return (
+        " Those of precision and recall of each kind are score intervals with a design effect, from two requests on."
+        f"{few}"
     )
 
 
@@ -146,7 +166,7 @@ def _kind_rows(head: HeadMetrics) -> tuple[Row, ...]:
 
 def _share(found: Share) -> str:
     low, high = found.interval
-    return NOT_AVAILABLE if math.isnan(low) else f"{decimal(found.share)} ({decimal(low)} to {decimal(high)})"
+    return decimal(found.share) if math.isnan(low) else f"{decimal(found.share)} ({decimal(low)} to {decimal(high)})"
 
 
 def _figure(name: str, estimate: Estimate) -> Row:
