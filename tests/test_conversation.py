@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -75,3 +76,28 @@ def test_a_turn_has_a_role_that_is_known() -> None:
     """Readers translate the names that data give."""
     with pytest.raises(ValueError, match="role is 'bot'; use one of system, user"):
         Turn("bot", "Hi.")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("turns", "met"),
+    [
+        ([{"role": "assistant", "content": "a"}], "dict"),
+        ({"role": "assistant", "content": "a"}, "str"),
+        ("a", "str"),
+        (None, "NoneType"),
+        (Turn("assistant", "a"), "Turn"),
+    ],
+)
+def test_what_are_no_turns_is_answered_with_what_would_be(turns: Any, met: str) -> None:
+    """Messages as rows have them, a text, nothing, and a single turn."""
+    said = (
+        rf"a conversation of {met}; give it demur\.Turn\(role, content\) for each message, .* row {{'messages': \[…\]}}"
+    )
+    with pytest.raises(TypeError, match=said):
+        Conversation(turns)
+
+
+def test_turns_in_a_list_are_those_in_a_tuple() -> None:
+    """They can be known again, by their hash."""
+    turns = Conversation.of("q", "a").turns
+    assert {Conversation(list(turns))} == {Conversation(turns)}  # type: ignore[arg-type]  # that it is taken is the fact

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 __all__ = ["ROLES", "SIDES", "Conversation", "Role", "Turn"]
 
@@ -53,6 +54,7 @@ class Conversation:
         line: First line of the row in that file, from 1; its number where a file has no lines (Parquet, JSON array).
 
     Raises:
+        TypeError: The turns are none: messages as rows have them, for example, or a text.
         ValueError: There is no turn, the last one is not the assistant's, or a side has another name.
     """
 
@@ -66,6 +68,7 @@ class Conversation:
 
     def __post_init__(self) -> None:
         """Refuse a conversation that has nothing to judge, and a side that no pair would be counted by."""
+        object.__setattr__(self, "turns", _turns(self.turns))
         if not self.turns:
             message = "a conversation has no turns; it needs at least the assistant reply to judge"
             raise ValueError(message)
@@ -96,3 +99,16 @@ class Conversation:
         """Build the plainest conversation: a request and its reply, under a system prompt if one is given."""
         opening = () if system is None else (Turn("system", system),)
         return cls((*opening, Turn("user", request), Turn("assistant", reply)))
+
+
+def _turns(given: object) -> tuple[Turn, ...]:
+    """Return turns in a tuple, which can be hashed: texts are known again by it."""
+    turns: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (given,)
+    if isinstance(given, Turn) or not all(isinstance(turn, Turn) for turn in turns):
+        met = ", ".join(sorted({type(turn).__name__ for turn in turns}))
+        message = (
+            f"a conversation of {met}; give it demur.Turn(role, content) for each message, in a tuple, or a row "
+            "{'messages': […]} in its place"
+        )
+        raise TypeError(message)
+    return turns
