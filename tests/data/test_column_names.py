@@ -279,10 +279,10 @@ def test_of_a_pair_with_turns_of_its_own_nothing_is_said(sides: dict[str, object
 
 def test_a_pair_without_a_prompt_is_said_to_be() -> None:
     """Its sides would be judged without it in silence."""
-    fields = {"adversarial_prompt": "How do I pick a lock?", "chosen": NO, "rejected": "With a pick."}
+    fields = {"hostile_prompt": "How do I pick a lock?", "chosen": NO, "rejected": "With a pick."}
     assert prompt_doubt(detect(fields), fields) == (
-        "both sides are judged without a prompt, which 'adversarial_prompt' beside it may hold; if so, give --field "
-        "prompt=adversarial_prompt (fields={'prompt': 'adversarial_prompt'})"
+        "both sides are judged without a prompt, which 'hostile_prompt' beside it may hold; if so, give --field "
+        "prompt=hostile_prompt (fields={'prompt': 'hostile_prompt'})"
     )
 
 
@@ -295,7 +295,7 @@ def test_a_column_that_is_given_is_no_other_part() -> None:
 @pytest.mark.parametrize(
     ("fields", "columns"),
     [
-        ({"output": NO, "adversarial_prompt": "How do I pick a lock?"}, {"prompt": "adversarial_prompt"}),
+        ({"output": NO, "hostile_prompt": "How do I pick a lock?"}, {"prompt": "hostile_prompt"}),
         ({"prompt": "How do I pick a lock?", "content": NO}, {"prompt": "prompt", "response": "content"}),
     ],
     ids=["prompt", "content"],
@@ -322,7 +322,7 @@ def test_what_a_bare_reply_may_answer_is_said(
 
 @pytest.mark.parametrize(
     "column",
-    ["adversarial_prompt", "forbidden_prompt", "question_text", "user_input", "userMessage", "human", "user", "task"],
+    ["hostile_prompt", "forbidden_prompt", "question_text", "user_input", "userMessage", "human", "user", "task"],
 )
 def test_a_prompt_is_known_by_the_last_word_of_its_name(column: str) -> None:
     """What stands before it says what kind of a prompt it is."""
@@ -345,7 +345,7 @@ def test_what_is_known_of_a_prompt_is_none(column: str) -> None:
     """Nothing is said of it."""
     fields = {"output": NO, column: "hate speech"}
     assert prompt_doubt(detect(fields), fields) is None
-    numbers = {"output": NO, "adversarial_prompt": 3}
+    numbers = {"output": NO, "hostile_prompt": 3}
     assert prompt_doubt(detect(numbers), numbers) is None
 
 

@@ -30,6 +30,11 @@ def turns_of(fields: Fields, layout: Layout | None = None) -> tuple[Turn, ...]:
     return reader.conversations(Row(7, fields, "a.jsonl", 8))[0].turns
 
 
+def said_in(fields: Fields) -> list[tuple[str, str]]:
+    """Read who says what in a row."""
+    return [(turn.role, turn.content) for turn in turns_of(fields)]
+
+
 def reason_of(fields: Fields, layout: Layout | None = None) -> str:
     """Read why a row cannot be read."""
     with pytest.raises(RowError, match=r"^a\.jsonl:8: ") as caught:
@@ -177,14 +182,17 @@ class TestMessages:
 
     def test_a_message_of_unknown_keys_breaks_the_row(self) -> None:
         """Its content is somewhere, and is not blanked."""
-        fields: Fields = {"messages": [{"role": "user", "parts": [{"text": "Hi?"}]}, ASSISTANT]}
-        with pytest.raises(RowError, match=r"a message has role, parts, and no content; give \{role, content\}"):
+        fields: Fields = {"messages": [{"role": "user", "pieces": [{"text": "Hi?"}]}, ASSISTANT]}
+        with pytest.raises(RowError, match=r"a message has role, pieces, and no content; give \{role, content\}"):
             turns_of(fields)
 
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ({"content_type": "text", "parts": ["No."]}, "a part of content has content_type, parts, and neither type"),
+            (
+                {"content_type": "text", "pieces": ["No."]},
+                "a part of content has content_type, pieces, and neither type",
+            ),
             ([{"type": "text", "text": {"value": "No."}}], "the text of a part is dict .*; give a text"),
             ([["No."]], "a part of content is list .*; give a text"),
         ],
@@ -197,10 +205,63 @@ class TestMessages:
 
     @pytest.mark.parametrize("column", ["messages", "conversations", "chosen"])
     def test_a_damaged_list_of_python_breaks_the_row(self, column: str) -> None:
-        """As NumPy prints an array, without commas; it is no reply."""
-        fields: Fields = {column: f"[{USER}\n {ASSISTANT}]", "rejected": "Yes."}
+        """Cut off as a cell may be; it is no reply."""
+        fields: Fields = {column: f"[{USER}, {ASSISTANT}"[:-5], "rejected": "Yes."}
         with pytest.raises(RowError, match=r"a list written by Python, and damaged; write it as JSON"):
             turns_of(fields)
+
+    def test_an_array_of_messages_is_read_as_numpy_prints_it(self) -> None:
+        """Without commas, as a frame read from Parquet writes it to CSV."""
+        for answer in (ASSISTANT, {**ASSISTANT, "content": "a}\n {b"}):
+            printed = turns_of({"messages": f"[{USER}\n {answer}]"})
+            assert printed == turns_of({"messages": [USER, answer]})
+
+    def test_results_of_tools_are_no_request(self) -> None:
+        """Anthropic puts them into the user's turn, beside what the user may add."""
+        call = {"role": "assistant", "content": [{"type": "tool_use", "name": "look", "input": {"at": "a"}}]}
+        result = {"type": "tool_result", "content": [{"type": "text", "text": "It rains."}]}
+        for parts, said in (
+            ([result], [("tool", "It rains.")]),
+            ([result, {"type": "text", "text": "And now?"}], [("tool", "It rains."), ("user", "And now?")]),
+        ):
+            turns = said_in({"messages": [USER, call, {"role": "user", "content": parts}, ASSISTANT]})
+            assert turns[1:-1] == [("assistant", '[tool call: look({"at": "a"})]'), *said]
+
+    def test_parts_are_told_by_their_keys(self) -> None:
+        """Bedrock and Gemini give them no type."""
+        bedrock = [
+            {"role": "user", "content": [{"text": "Weather?"}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "name": "look", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"text": "It rains."}]}}]},
+            {"role": "assistant", "content": [{"text": "It rains there."}]},
+        ]
+        gemini = [
+            {"role": "user", "parts": [{"text": "Weather?"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+            {"role": "tool", "parts": [{"functionResponse": {"name": "look", "response": "It rains."}}]},
+            {"role": "model", "parts": [{"text": "It rains there."}]},
+        ]
+        said = [("user", "Weather?"), ("assistant", "[tool call: look({})]"), ("tool", "It rains.")]
+        assert said_in({"messages": bedrock}) == [*said, ("assistant", "It rains there.")]
+        assert said_in(
+            {"messages": [USER, {"role": "assistant", "content": {"content_type": "text", "parts": ["No."]}}]}
+        )[1:] == [("assistant", "No.")]
+        assert said_in({"contents": gemini})[-1] == ("assistant", "It rains there.")
+
+    def test_items_of_a_response_stand_among_messages(self) -> None:
+        """OpenAI's thinking, calls and results have a type and no role."""
+        items = [
+            USER,
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "call_id": "1", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "It rains."},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It rains there."}]},
+        ]
+        assert said_in({"messages": items})[1:] == [
+            ("assistant", "[tool call: look({})]"),
+            ("tool", "It rains."),
+            ("assistant", "It rains there."),
+        ]
 
     def test_a_null_turn_of_the_context_is_empty(self) -> None:
         """The order of turns is kept."""

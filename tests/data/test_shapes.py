@@ -703,10 +703,77 @@ def test_a_pair_has_the_context_and_the_history_of_its_prompt() -> None:
     }
     said = ["Hi?", "Hello.", "Who?\n\nA tale."]
     assert [[turn.content for turn in one.turns] for one in read(fields)] == [[*said, "X."], [*said, "Y."]]
-    # A number is no passage, and what was said before is none.
-    for beside in (4096, CHAT, json.dumps(CHAT)):
+    # A number is no passage, and messages are what was said before.
+    for beside, n_turns in ((4096, 2), (CHAT, 4), (json.dumps(CHAT), 4)):
         pair: Fields = {"prompt": "Who?", "context": beside, "chosen": "X.", "rejected": "Y."}
-        assert [len(one.turns) for one in read(pair)] == [2, 2]
+        assert [len(one.turns) for one in read(pair)] == [n_turns, n_turns]
+
+
+@pytest.mark.parametrize("column", ["context", "chat_history", "conversation_history", "previous_messages"])
+def test_what_was_said_before_a_prompt_has_many_names(column: str) -> None:
+    """Beside a reply as beside a pair; messages alone, which wait for it, are what it answers."""
+    fields: Fields = {"question": "And why?", column: CHAT, "response": "Because."}
+    assert [turn.content for turn in read(fields)[0].turns] == ["Hi?", "No.", "And why?", "Because."]
+    if column in ("context", "chat_history"):
+        alone: Fields = {column: [*CHAT, USER], "response": "Because."}
+        assert [turn.content for turn in read(alone)[0].turns] == ["Hi?", "No.", "Hi?", "Because."]
+
+
+def test_a_reply_that_repeats_its_prompt_is_the_whole_conversation() -> None:
+    """Engines give the prompt again, in the model's own template, unless they are told not to."""
+    told: Fields = {"prompt": "Hi?", "system": "Be terse.", "response": "No."}
+    for echo in ("<|im_start|>user\nHi?<|im_end|>\n<|im_start|>assistant\nNo.<|im_end|>", HH.strip(), CHAT):
+        assert read({**told, "response": echo})[0].turns == read(told)[0].turns
+    # What begins with another request is what the assistant wrote, when it was asked for a transcript.
+    written = "Human: Who are you?\n\nAssistant: I am one."
+    assert read({"prompt": "Write a chat.", "response": written})[0].reply == written
+
+
+def test_who_spoke_makes_one_message_a_row_under_any_name() -> None:
+    """Else the user's turns would be judged as replies."""
+    for column in ("speaker", "author", "type", "Sender"):
+        with pytest.raises(LayoutError, match=r"hold one message a row"):
+            detect({"thread": "a", column: "user", "text": "Hi?"})
+    assert detect({"author": "Ann", "text": "No."}).name == "reply"
+
+
+@pytest.mark.parametrize(
+    "prompt", ["adversarial", "vanilla", "test_case", "forbidden_prompt", "User Prompt", "userPrompt"]
+)
+def test_a_request_under_a_further_name_is_read(prompt: str) -> None:
+    """Attacks have names of their own, and spaces or capitals stand where underscores may."""
+    fields: Fields = {"Model Response": "No.", "systemPrompt": "Be terse.", prompt: "Hi?"}
+    assert read(fields)[0].turns == UNDER_SYSTEM
+
+
+def test_a_chat_that_waits_for_the_answer_to_a_tool_has_its_reply_elsewhere() -> None:
+    """The call before it is no reply to judge."""
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]}
+    chat = [USER, call, {"role": "tool", "content": "It rains."}]
+    assert read({"messages": chat, "response": "It rains there."})[0].reply == "It rains there."
+    fields: Fields = {"messages": chat, "generations": ["It rains there.", "Rain."]}
+    with pytest.raises(RowError, match=r"the messages end with the tool's\. 'generations' is a list"):
+        read(fields)
+
+
+@pytest.mark.parametrize("column", ["generations", "responses", "model_outputs", "predictions", "samples"])
+def test_a_reference_is_not_judged_in_place_of_what_was_generated(column: str) -> None:
+    """An `answer` beside a list of replies is what these are compared with; an output may be."""
+    several = ["I can't say.", "No idea."]
+    fields: Fields = {"question": "Where?", "answer": "In Mali.", column: several}
+    with pytest.raises(LayoutError, match=rf"'answer' is mostly the reference, and '{column}' holds words"):
+        detect(fields)
+    assert detect(fields, {"response": "answer"}).columns["response"] == "answer"
+    told: Fields = {"instruction": "Where?", "output": "In Mali.", column: several}
+    doubt = reply_doubt(detect(told), told)
+    assert doubt is not None
+    assert doubt.startswith(f"'output' is judged, and {column!r} holds words of a model within")
+
+
+def test_a_conversation_under_a_name_of_its_own_is_named() -> None:
+    """Two of an arena may stand beside each other, and nobody said which one is judged."""
+    with pytest.raises(LayoutError, match=r"'conversation_a' holds messages: give --field messages=conversation_a"):
+        detect({"conversation_a": CHAT, "conversation_b": CHAT, "winner": "a"})
 
 
 def test_a_passage_is_said_in_the_last_turn_of_a_transcript() -> None:

@@ -104,6 +104,7 @@ def _text(given: str) -> str:
 
 def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
     from demur.conversation import Conversation, Turn
+    from demur.data.api_objects import opened
     from demur.data.rows import Row
     from demur.data.shapes import detect, parse_text
     from demur.data.transcripts import has_role_tokens
@@ -131,9 +132,9 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
         fields = {"messages": fields}
     if not isinstance(fields, dict):
         return Conversation((Turn("assistant", text.strip()),))
-    row = Row(position=0, fields=fields, file="the conversation given", line=1)
+    row = Row(position=0, fields=opened(fields), file="the conversation given", line=1)
     try:
-        layout = detect(fields)
+        layout = detect(row.fields)
     except LayoutError as error:
         # What it advises are options of an audit.
         what, _, _ = str(error).partition(";")

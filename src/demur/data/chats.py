@@ -1,4 +1,4 @@
-"""Read the values of a row as what was said: one reading for each layout, and the tests that tell layouts apart.
+"""Read the values of a row as what was said: one reading for each layout.
 
 Null is read alike everywhere: a null or empty prompt or system cell is no turn, a null message of the context is an
 empty turn, and a null reply is an error of the row once that reply is to be judged.
@@ -6,53 +6,28 @@ empty turn, and a null reply is an error of the row once that reply is to be jud
 
 from __future__ import annotations
 
-import contextlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from demur.conversation import SIDES
+from demur.data.likeness import is_history, is_messages, is_nothing, is_side
 from demur.data.messages import (
-    ROLE_KEYS,
     Message,
     as_message_list,
     content_of,
     is_completion,
     is_damaged_messages,
-    is_message,
     is_python_messages,
     read_messages,
-    role_of,
     text_of,
 )
-from demur.data.transcripts import has_role_tokens, is_hh, read_transcript
+from demur.data.transcripts import has_role_tokens, is_answered_hh, is_hh, read_transcript
 from demur.errors import RowError
 
-if TYPE_CHECKING:
-    from demur.conversation import Role
-
 __all__ = [
-    "ASKING_ROLES",
     "TAKE_THE_TEXT",
     "Spoken",
     "Values",
-    "is_answered_chat",
-    "is_assistant",
-    "is_chat",
-    "is_conversation",
-    "is_hh_text",
-    "is_history",
-    "is_kind_message",
-    "is_lost_chat",
-    "is_marked_text",
-    "is_nothing",
-    "is_number",
-    "is_open_chat",
-    "is_parts",
-    "is_said_in",
-    "is_sharegpt",
-    "is_side",
-    "is_textual",
-    "is_textual_but_no_number",
     "read_alpaca",
     "read_chat",
     "read_message",
@@ -69,124 +44,15 @@ Values = Mapping[str, object]
 TAKE_THE_TEXT = "write its text into a column of its own, as from choices[0].message.content"
 """What to do with a reply that stands within an object: a column is taken as a whole."""
 
-ASKING_ROLES = ("user", "tool")
-"""Who waits for a reply: a tool has answered the assistant's call, and the assistant goes on."""
+# As clients of OpenAI, Anthropic and LangChain print what a model answered.
+_PRINTED_ANSWER = re.compile(
+    r"\s*\[?(?:ChatCompletion\w*|TextBlock|ModelResponse|GenerateContentResponse|AIMessage)\(\w+="
+    r"|content=(?P<quote>['\"])(?=.*(?P=quote) additional_kwargs=)",
+    re.DOTALL,
+)
 
 # The side of a preference pair, or None, and the messages of one conversation.
 Spoken = tuple[str | None, tuple[Message, ...]]
-
-
-def is_chat(value: object) -> bool:
-    """Tell whether the value is a list of `{role, content}`, or the JSON of one."""
-    return _has_turns(value, "role")
-
-
-def is_sharegpt(value: object) -> bool:
-    """Tell whether the value is a list of `{from, value}`, or the JSON of one."""
-    return _has_turns(value, "from")
-
-
-def is_open_chat(value: object) -> bool:
-    """Tell whether the value is a list of messages that waits for its reply, so that this stands elsewhere."""
-    return _last_role(value) in ASKING_ROLES
-
-
-def is_answered_chat(value: object) -> bool:
-    """Tell whether the value is a list of messages that ends with the assistant's, or one such message."""
-    return _last_role(value) == "assistant"
-
-
-def is_hh_text(value: object) -> bool:
-    """Tell whether the value is a transcript of `Human:` and `Assistant:`."""
-    return isinstance(value, str) and is_hh(value)
-
-
-def is_marked_text(value: object) -> bool:
-    """Tell whether the value is a text with role tokens."""
-    return isinstance(value, str) and has_role_tokens(value)
-
-
-def is_conversation(value: object) -> bool:
-    """Tell whether the value is a conversation, as messages or as a transcript."""
-    return _is_messages(value) or is_hh_text(value) or is_marked_text(value)
-
-
-def is_said_in(conversation: object, text: object) -> bool:
-    """Tell whether a text is said in a conversation, word for word, be it within a longer message."""
-    if not isinstance(text, str):
-        return False
-    if as_message_list(conversation) is None:
-        return isinstance(conversation, str) and text.strip() in conversation
-    with contextlib.suppress(RowError):
-        return any(text.strip() in (message.content or "") for message in read_messages(conversation, "messages"))
-    return False
-
-
-def is_textual(value: object) -> bool:
-    """Tell whether the value can stand for what somebody said; null can, for in another row it will be text."""
-    return value is None or isinstance(value, str | int | float) or is_chat(value) or is_sharegpt(value)
-
-
-def is_system(value: object) -> bool:
-    """Tell whether the value can stand for a system prompt: a text, or parts of content, as some providers take it."""
-    parts = value if isinstance(value, list) else [value]
-    return is_textual(value) or all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in parts)
-
-
-def is_nothing(value: object) -> bool:
-    """Tell whether a cell is null or empty."""
-    return value is None or value in ([], "")
-
-
-def is_number(value: object) -> bool:
-    """Tell whether the value is a number, which may be a score as well as something said."""
-    return isinstance(value, int | float)
-
-
-def is_filled_text(value: object) -> bool:
-    """Tell whether the value is what somebody said, and neither empty nor a number."""
-    return is_textual_but_no_number(value) and not is_nothing(value)
-
-
-def is_passage(value: object) -> bool:
-    """Tell whether the value can stand for a text that is asked about, and not for what was said before."""
-    return value is None or (isinstance(value, str) and not is_conversation(value))
-
-
-def is_textual_but_no_number(value: object) -> bool:
-    """Tell whether the value can stand for what somebody said, and hardly for anything else."""
-    return is_textual(value) and not is_number(value)
-
-
-def is_lost_chat(value: object) -> bool:
-    """Tell whether the value is null, empty, or a list that Python has printed or that was cut, in place of a chat."""
-    return is_nothing(value) or is_python_messages(value) or is_damaged_messages(value)
-
-
-def is_assistant(value: object) -> bool:
-    """Tell whether the value is the role of a model."""
-    return value == "assistant"
-
-
-def is_kind_message(value: object) -> bool:
-    """Tell whether the value says that the row is a message as an API answers with it."""
-    return value == "message"
-
-
-def is_parts(value: object) -> bool:
-    """Tell whether the value is a list of parts of a content, each with its type."""
-    return isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value)
-
-
-def is_history(value: object) -> bool:
-    """Tell whether the value is what was said before the prompt: messages, or pairs of a question and its answer."""
-    items = as_message_list(value)
-    return items is not None and all(is_message(item) or _is_exchange(item) for item in items)
-
-
-def is_side(value: object) -> bool:
-    """Tell whether the value names a side of a preference pair."""
-    return value in SIDES
 
 
 def read_chat(values: Values, where: str) -> list[Spoken]:
@@ -202,20 +68,20 @@ def read_message(values: Values, where: str) -> list[Spoken]:
 def read_pair(values: Values, where: str) -> list[Spoken]:
     """Read a prompt, the context that it speaks of, and its response: the first two are one user turn."""
     opening = _opening(values, where)
-    return [(_side(values), (*opening, *_reply(values["response"], where, "response", opening)))]
+    return [(_side(values), _answered(opening, values["response"], where, "response"))]
 
 
 def read_other_reply(values: Values, where: str) -> list[Spoken]:
     """Read a conversation with another reply in place of its last turn."""
     said = _opening(values, where)
     before = said[:-1] if said and said[-1].role == "assistant" else said
-    return [(_side(values), (*before, *_reply(values["response"], where, "response", before)))]
+    return [(_side(values), _answered(before, values["response"], where, "response"))]
 
 
 def read_alpaca(values: Values, where: str) -> list[Spoken]:
     """Read an instruction, the input that it speaks of, and the output: the first two are one user turn."""
     opening = _opening(values, where, "instruction")
-    return [(_side(values), (*opening, *_reply(values["output"], where, "output", opening)))]
+    return [(_side(values), _answered(opening, values["output"], where, "output"))]
 
 
 def read_text(values: Values, where: str) -> list[Spoken]:
@@ -237,37 +103,13 @@ def read_preference(values: Values, where: str) -> list[Spoken]:
     ]
 
 
-def _has_turns(value: object, key: str) -> bool:
-    items = as_message_list(value)
-    return bool(items) and isinstance(items[0], dict) and key in items[0]  # type: ignore[index]  # bool() excludes None
-
-
-def _last_role(value: object) -> Role | None:
-    items = as_message_list(value) if _is_messages(value) else None
-    last = items[-1] if items else None
-    names = [last[key] for key in ROLE_KEYS if last.get(key) is not None] if isinstance(last, dict) else []
-    with contextlib.suppress(RowError):
-        return role_of(names[0], "role") if names else None
-    return None
-
-
-def _is_messages(value: object) -> bool:
-    return is_chat(value) or is_sharegpt(value)
-
-
 def _holds_messages(value: object) -> bool:
-    if _is_messages(value) or is_damaged_messages(value):
+    if is_messages(value) or is_damaged_messages(value):
         return True
     return is_python_messages(value) and not is_completion(value)
 
 
-def _is_exchange(item: object) -> bool:
-    if not isinstance(item, list | tuple) or len(item) != 2:  # noqa: PLR2004
-        return False
-    return all(said is None or isinstance(said, str) for said in item)
-
-
-def _has_user(messages: tuple[Message, ...]) -> bool:
+def _has_user(messages: Sequence[Message]) -> bool:
     return any(message.role == "user" for message in messages)
 
 
@@ -290,7 +132,7 @@ def _opening(values: Values, where: str, part: str = "prompt") -> tuple[Message,
 
 
 def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
-    if _is_messages(values.get(part)):
+    if is_messages(values.get(part)):
         return read_messages(values[part], where)
     asked, about = (text_of(values.get(each), where, each) or "" for each in (part, "input"))
     text = asked or about
@@ -332,10 +174,32 @@ def _history(values: Values, where: str) -> tuple[Message, ...]:
     return tuple(said)
 
 
-def _reply(value: object, where: str, column: str, opening: Sequence[Message]) -> tuple[Message, ...]:
+def _answered(opening: tuple[Message, ...], value: object, where: str, column: str) -> tuple[Message, ...]:
+    """Put a reply behind what it answers; one that repeats this, as some engines give it, is the whole conversation."""
+    said: tuple[Message, ...] = ()
     if _holds_messages(value) and not _is_written(value, where, opening):
-        return read_messages(value, where)
-    return (Message("assistant", _reply_text(value, where, column)),)
+        said = read_messages(value, where)
+    elif isinstance(value, str) and (has_role_tokens(value) or is_answered_hh(value)):
+        transcript = read_transcript(value, where)
+        said = transcript if _begins_as(transcript, opening) else ()
+    if not said:
+        return (*opening, Message("assistant", _reply_text(value, where, column)))
+    return (*_systems(opening, said), *said) if _begins_as(said, opening) else (*opening, *said)
+
+
+def _begins_as(said: Sequence[Message], opening: Sequence[Message]) -> bool:
+    """Tell whether what was said begins with what a user says in the opening."""
+    first = next((message for message in said if message.role != "system"), None)
+    if first is None or first.role != "user":
+        return False
+    asked = {_squeezed(message.content) for message in opening if message.role == "user"}
+    return _squeezed(first.content) in asked - {""}
+
+
+def _systems(opening: Sequence[Message], said: Sequence[Message]) -> list[Message]:
+    """Return the system prompts of an opening, unless what repeats it has one."""
+    has_one = any(message.role == "system" for message in said)
+    return [] if has_one else [message for message in opening if message.role == "system"]
 
 
 def _reply_text(value: object, where: str, column: str) -> str | None:
@@ -350,6 +214,12 @@ def _reply_text(value: object, where: str, column: str) -> str | None:
             f"it, {TAKE_THE_TEXT}"
         )
         raise RowError(message, where=where)
+    if isinstance(value, str) and (printed := _PRINTED_ANSWER.match(value)) is not None:
+        message = (
+            f"{column} is an object as Python prints it ({printed.group()}…), and a column is taken as a whole: of the "
+            f"reply within it, {TAKE_THE_TEXT}"
+        )
+        raise RowError(message, where=where)
     return text_of(value, where, column)
 
 
@@ -358,11 +228,18 @@ def _is_written(value: object, where: str, opening: Sequence[Message]) -> bool:
 
     Its user says something else than the one who is answered; what only holds a table's cells repeats that.
     """
-    asked = {_squeezed(message.content) for message in opening if message.role == "user"}
-    if not isinstance(value, str) or not asked:
+    if not isinstance(value, str) or not _has_user(opening):
         return False
-    users = {_squeezed(message.content) for message in read_messages(value, where) if message.role == "user"}
-    return bool(users) and not any(said in one or one in said for said in users for one in asked)
+    said = read_messages(value, where)
+    return _has_user(said) and not _repeats(said, opening)
+
+
+def _repeats(said: Sequence[Message], opening: Sequence[Message]) -> bool:
+    """Tell whether a user's turn among what was said holds one of the opening, or lies within it."""
+    users, asked = (
+        {_squeezed(message.content) for message in messages if message.role == "user"} for messages in (said, opening)
+    )
+    return any(one in other or other in one for one in users for other in asked)
 
 
 def _squeezed(text: str | None) -> str:

@@ -41,13 +41,17 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
+@lru_cache(maxsize=1024)
 def folded(name: str) -> str:
-    """Return a name without case and surrounding space."""
-    return name.strip().casefold()
+    """Return a name without case, and with one underscore between its words: `User Prompt` and `userPrompt` are one.
+
+    What begins with an underscore is no usual column, and is none of these.
+    """
+    return name.casefold() if name.startswith("_") else "_".join(_words(name))
 
 
 def spelling(name: str, columns: Collection[str]) -> str | None:
-    """Return the column of that name: as it is, or else without regard to case and surrounding space, or None."""
+    """Return the column of that name: as it is, or else without regard to how its words are written, or None."""
     if name in columns:
         return name
     return _by_folded(frozenset(columns)).get(folded(name))
@@ -99,6 +103,6 @@ def _words(name: str) -> list[str]:
 # Rows of a file mostly have the same columns.
 @lru_cache(maxsize=64)
 def _by_folded(columns: frozenset[str]) -> Mapping[str, str]:
-    """Return columns by their folded names; of several that are alike but for case and space, the first sorted."""
+    """Return columns by their folded names; of several that are alike but for these, the first sorted."""
     names = sorted((name for name in columns if isinstance(name, str)), reverse=True)
     return MappingProxyType({folded(name): name for name in names})

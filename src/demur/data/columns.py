@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from demur.data import chats
+from demur.data import chats, likeness
 from demur.data.column_names import folded, is_in_words, is_named_as_reply, may_be_a_reply, spelling
 
 if TYPE_CHECKING:
@@ -32,10 +32,15 @@ __all__ = [
 ]
 
 CHATS = ("messages", "conversation", "conversations", "chat", "dialog", "dialogue")
+_KEPT_CHATS = (*CHATS, "contents", "chat_messages")
 _TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "messages", "content")
 _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_prompt")
 # Names that say less: a number under them is a label, as of whether a human wrote it.
-_FURTHER_PROMPTS = ("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs")
+_FURTHER_PROMPTS = (
+    *("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs", "input_text"),
+    # As sets of attacks have it: what was sent, before what is behind it.
+    *("adversarial_prompt", "jailbreak_prompt", "adversarial", "test_case", "forbidden_prompt", "vanilla"),
+)
 USER = "user"
 """What a user said, or the name of who asked."""
 # What is asked, or what an instruction speaks of.
@@ -48,7 +53,7 @@ _OF_MODELS = (
     *(f"generated_{noun}" for noun in ("text", "response", "answer", "output")),
 )
 # A prediction may be that of a classifier, where another column is the reply.
-_RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "prediction")
+_RESPONSES = (*_OF_MODELS, "response", "completion", "output", "reply", "assistant", "prediction", "output_text")
 # What else a reply may be called, and other things as well: it is judged only where somebody says so.
 _MAY_BE_RESPONSES = ("generated", "predicted", "pred", "assistant_message", "bot")
 # An answer beside another reply is mostly the reference that the reply is compared with.
@@ -61,7 +66,7 @@ class Column:
     """Say which columns a part goes by, and what its value looks like.
 
     Attributes:
-        names: The names, the likeliest first; case and surrounding space do not count.
+        names: The names, the likeliest first; case, and what stands between words, do not count.
         fits: Tells whether a value looks like the part.
         is_like: Tells whether a name that is not listed will do, where it is the only such one; None where none does.
         last: Names that are less likely than such a one.
@@ -97,7 +102,7 @@ class Column:
         if not fitting and self.otherwise is not None:
             return self.otherwise.find(fields, taken, by_value=by_value)
         # A number may be what was said, but a text beside it is likelier: the number may be a score.
-        return next((name for name in fitting if not chats.is_number(fields[name])), next(iter(fitting), None))
+        return next((name for name in fitting if not likeness.is_number(fields[name])), next(iter(fitting), None))
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ class Shape:
         may be what the model did not say, and a text beside it what it should have said.
         """
         found = dict(columns)
-        filled = {name: value for name, value in fields.items() if not chats.is_nothing(value)}
+        filled = {name: value for name, value in fields.items() if not likeness.is_nothing(value)}
         for part, column in self.parts.items():
             if found.get(part) not in filled and (part in self.takes or part == "prompt"):
                 among = _that_ask(filled) if part == "prompt" else filled
@@ -188,7 +193,7 @@ def _that_ask(filled: Mapping[str, object]) -> dict[str, object]:
     return {
         name: value
         for name, value in filled.items()
-        if folded(name) not in _PROMPTS_ONLY_ALONE and not chats.is_number(value)
+        if folded(name) not in _PROMPTS_ONLY_ALONE and not likeness.is_number(value)
     }
 
 
@@ -199,56 +204,66 @@ def _either(first: Column, *others: Column) -> Column:
     return first
 
 
-_SIDE = {"side": Column(("side",), chats.is_side)}
-_SYSTEM = {"system": Column(("system", "system_prompt"), chats.is_system)}
-_HISTORY = {"history": Column(("history",), chats.is_history)}
+_SIDE = {"side": Column(("side",), likeness.is_side)}
+_SYSTEM = {
+    "system": Column(
+        ("system", "system_prompt", "system_message", "system_instruction", "preamble"), likeness.is_system
+    )
+}
+# Where a chat stands under `context`, it is what was said before; a text there is what is asked about.
+_HISTORY = {
+    "history": Column(
+        ("history", "chat_history", "conversation_history", "previous_messages", "context"), likeness.is_history
+    )
+}
 # A user's name is told from what a user said by its words, and an empty column hides no other one.
 _PROMPT = _either(
-    Column(_PROMPTS, chats.is_textual), Column((USER,), is_in_words), Column((_INPUT,), chats.is_filled_text)
+    Column(_PROMPTS, likeness.is_textual), Column((USER,), is_in_words), Column((_INPUT,), likeness.is_filled_text)
 )
-_FURTHER_PROMPT = Column(_FURTHER_PROMPTS, chats.is_filled_text)
+_FURTHER_PROMPT = Column(_FURTHER_PROMPTS, likeness.is_filled_text)
 _USERS_PROMPT = _either(
-    Column((USER,), chats.is_filled_text),
-    Column((_INPUT, USER), chats.is_textual),
-    Column(_FURTHER_PROMPTS, chats.is_textual_but_no_number),
+    Column((USER,), likeness.is_filled_text),
+    Column((_INPUT, USER), likeness.is_textual),
+    Column(_FURTHER_PROMPTS, likeness.is_textual_but_no_number),
 )
 _ANY_PROMPT = _either(_PROMPT, _FURTHER_PROMPT, _USERS_PROMPT)
 # What is asked about, as of a passage; a number is none.
-_CONTEXT = {"input": Column(("context",), chats.is_textual_but_no_number)}
-_PASSAGE = {"input": Column((_INPUT, "context"), chats.is_passage)}
-_SIDES = {"chosen": Column(("chosen",), chats.is_textual), "rejected": Column(("rejected",), chats.is_textual)}
-_RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE,))
-_TEXT_RESPONSE = Column(_RESPONSES, chats.is_textual, is_named_as_reply, (REFERENCE, "text"))
+_CONTEXT = {"input": Column(("context",), likeness.is_text_about)}
+_PASSAGE = {"input": Column((_INPUT, "context"), likeness.is_passage)}
+_SIDES = {"chosen": Column(("chosen",), likeness.is_textual), "rejected": Column(("rejected",), likeness.is_textual)}
+_RESPONSE = Column(_RESPONSES, likeness.is_textual, is_named_as_reply, (REFERENCE,))
+_TEXT_RESPONSE = Column(_RESPONSES, likeness.is_textual, is_named_as_reply, (REFERENCE, "text"))
+_OPEN_CHAT = Column((*_KEPT_CHATS, "chat_history", "context"), likeness.is_open_chat)
 # Without a prompt beside it, a name that only ends like a reply's says too little.
 _BARE_RESPONSES = (*_RESPONSES, REFERENCE, "text")
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
-    Shape("preference", {**_SIDES, "prompt": Column(CHATS, chats.is_open_chat)}, chats.read_preference, _SYSTEM),
+    Shape("preference", {**_SIDES, "prompt": _OPEN_CHAT}, chats.read_preference, _SYSTEM),
     Shape("preference", _SIDES, chats.read_preference, {"prompt": _ANY_PROMPT, **_PASSAGE, **_SYSTEM, **_HISTORY}),
     Shape(
         "prompt_response",
-        {"prompt": Column(CHATS, chats.is_open_chat), "response": _RESPONSE},
+        {"prompt": _OPEN_CHAT, "response": _RESPONSE},
         chats.read_pair,
         {**_SYSTEM, **_SIDE},
     ),
-    Shape("openai", {"messages": Column(CHATS, chats.is_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
+    Shape("openai", {"messages": Column(_KEPT_CHATS, likeness.is_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
     Shape(
         "sharegpt",
-        {"messages": Column(("conversations", *CHATS), chats.is_sharegpt)},
+        {"messages": Column(("conversations", *CHATS), likeness.is_sharegpt)},
         chats.read_chat,
         {**_SYSTEM, **_SIDE},
     ),
-    Shape("hh", {"text": Column(_TEXTS, chats.is_hh_text)}, chats.read_text, _SIDE),
-    Shape("role_tokens", {"text": Column(_TEXTS, chats.is_marked_text)}, chats.read_text, _SIDE),
+    Shape("hh", {"text": Column(_TEXTS, likeness.is_hh_text)}, chats.read_text, _SIDE),
+    Shape("role_tokens", {"text": Column(_TEXTS, likeness.is_marked_text)}, chats.read_text, _SIDE),
     Shape(
         "alpaca",
         {
-            "instruction": Column(("instruction",), chats.is_textual),
-            "output": Column((*_OF_MODELS, "output", "response"), chats.is_textual, is_named_as_reply),
+            "instruction": Column(("instruction",), likeness.is_textual),
+            "output": Column((*_OF_MODELS, "output", "response"), likeness.is_textual, is_named_as_reply),
         },
         chats.read_alpaca,
-        {"input": Column(("input", "context"), chats.is_textual), **_SYSTEM, **_HISTORY, **_SIDE},
+        {"input": Column(("input", "context"), likeness.is_textual), **_SYSTEM, **_HISTORY, **_SIDE},
     ),
     *(
         Shape(
@@ -267,8 +282,8 @@ SHAPES = (
     Shape(
         "prompt_response",
         {
-            "prompt": Column((*CHATS, "text", "transcript", "content"), chats.is_conversation),
-            "response": Column((), chats.is_textual),
+            "prompt": Column((*CHATS, "text", "transcript", "content"), likeness.is_conversation),
+            "response": Column((), likeness.is_textual),
         },
         chats.read_other_reply,
         {**_SYSTEM, **_SIDE},
@@ -277,19 +292,19 @@ SHAPES = (
     Shape(
         "anthropic",
         {
-            "content": Column(("content",), chats.is_parts),
-            "role": Column(("role",), chats.is_assistant),
-            "type": Column(("type",), chats.is_kind_message),
+            "content": Column(("content",), likeness.is_parts),
+            "role": Column(("role",), likeness.is_assistant),
+            "type": Column(("type",), likeness.is_kind_message),
         },
         chats.read_message,
     ),
     # A number is a bare reply only where there is no text to be one.
-    Shape("reply", {"response": Column(_BARE_RESPONSES, chats.is_textual_but_no_number)}, chats.read_reply, _SIDE),
-    Shape("reply", {"text": Column(_TEXTS, chats.is_textual_but_no_number)}, chats.read_text, _SIDE),
-    Shape("reply", {"response": Column(_BARE_RESPONSES, chats.is_textual)}, chats.read_reply, _SIDE),
-    Shape("reply", {"text": Column(_TEXTS, chats.is_textual)}, chats.read_text, _SIDE),
+    Shape("reply", {"response": Column(_BARE_RESPONSES, likeness.is_textual_but_no_number)}, chats.read_reply, _SIDE),
+    Shape("reply", {"text": Column(_TEXTS, likeness.is_textual_but_no_number)}, chats.read_text, _SIDE),
+    Shape("reply", {"response": Column(_BARE_RESPONSES, likeness.is_textual)}, chats.read_reply, _SIDE),
+    Shape("reply", {"text": Column(_TEXTS, likeness.is_textual)}, chats.read_text, _SIDE),
     # A first row that holds nothing is its own error, and does not hide the layout of those that follow.
-    Shape("openai", {"messages": Column(CHATS, chats.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
+    Shape("openai", {"messages": Column(CHATS, likeness.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
 )
 
 
@@ -320,13 +335,13 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
     further = [name for name in fields if name not in columns.values() and may_be_a_reply(name, fields[name])]
     if not further:
         return ()
-    is_elsewhere = chats.is_open_chat(fields[judged]) if is_whole else folded(judged) == REFERENCE
-    usual = _BARE_RESPONSES if not is_whole and chats.is_nothing(fields[judged]) else _RESPONSES
+    is_elsewhere = likeness.is_open_chat(fields[judged]) if is_whole else folded(judged) == REFERENCE
+    usual = _BARE_RESPONSES if not is_whole and likeness.is_nothing(fields[judged]) else _RESPONSES
     return tuple(
         name
         for name in further
         if (is_elsewhere or folded(name) in (*usual, *_MAY_BE_RESPONSES) or is_named_as_reply(name))
-        and not (is_whole and chats.is_said_in(fields[judged], fields[name]))
+        and not (is_whole and likeness.is_said_in(fields[judged], fields[name]))
     )
 
 

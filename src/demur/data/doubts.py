@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.data.chats import TAKE_THE_TEXT, is_conversation
+from demur.data.chats import TAKE_THE_TEXT
 from demur.data.column_names import folded, may_be_a_prompt
 from demur.data.columns import USER, judged_column, listed, rivals
+from demur.data.likeness import is_conversation
 from demur.data.nested import generated_within
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ def _doubt_within(layout: Layout, fields: Mapping[str, object]) -> str | None:
     within = generated_within(fields, layout.columns.values())
     if within is None:
         return None
-    return (
-        f"{judged!r} is judged, and {within!r} holds words of a model within; if that is the reply, {TAKE_THE_TEXT}"
-    )
+    return f"{judged!r} is judged, and {within!r} holds words of a model within; if that is the reply, {TAKE_THE_TEXT}"
 
 
 def prompt_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:

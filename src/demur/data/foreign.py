@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.annotated import Annotated, AnnotatedRows, Annotation, Annotator
-from demur.data.chats import is_nothing
+from demur.data.likeness import is_nothing
 from demur.data.rows import BrokenRow
 from demur.data.shapes import detect
 from demur.data.sources import open_source

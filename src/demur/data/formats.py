@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from demur.data.api_objects import opened
 from demur.data.json_text import decode_json
 from demur.data.messages import ROLE_KEYS, is_message
 from demur.data.packing import PACKINGS, packed_as
@@ -187,14 +188,25 @@ def _items(document: object, file: str) -> list[object]:
             "judged, or write the object on one line of a .jsonl file if it is the row"
         )
         raise SourceError(message)
+    if not tables and _is_by_columns(document):
+        message = f"{file}: holds its rows by columns ({', '.join(map(str, document))}); write it with orient='records'"
+        raise SourceError(message)
     return list(next(iter(tables.values()))) if tables else [document]
+
+
+def _is_by_columns(document: Mapping[str, object]) -> bool:
+    """Tell whether each column is an object of its rows by number, as pandas writes JSON unless told otherwise."""
+    columns = list(document.values())
+    rows = [list(column) for column in columns if isinstance(column, dict)]
+    return len(rows) == len(columns) > 0 and all(each == rows[0] and each and each[0].isdigit() for each in rows)
 
 
 def _layout_as_row(document: Mapping[str, object], file: str) -> Layout | None:
     """Return the layout in which a document says something itself, or None where it does not."""
     try:
-        layout = detect(document)
-        replies = layout.replies(Row(0, document, file, 1))
+        row = Row(0, opened(document), file, 1)
+        layout = detect(row.fields)
+        replies = layout.replies(row)
     except (LayoutError, RowError):
         return None
     return None if all(isinstance(one, BrokenRow) for one in replies) else layout
@@ -209,7 +221,7 @@ def _is_conversation(items: list[object]) -> bool:
 def _is_of_conversations(table: Sequence[object]) -> bool:
     """Tell whether the first row of a list fits a layout that has a request or turns; a text alone may be anything."""
     with contextlib.suppress(LayoutError):
-        return isinstance(table[0], dict) and detect(table[0]).name != "reply"
+        return isinstance(table[0], dict) and detect(opened(table[0])).name != "reply"
     return False
 
 
@@ -235,6 +247,9 @@ class _Rows:
         if isinstance(item, dict):
             self.has_objects = True
             return item
+        if isinstance(item, list) and _is_conversation(item):
+            self.has_objects = True
+            return {"messages": item}
         if isinstance(item, str) and not self.has_objects:
             return {"text": item}
         met = "a text among objects" if isinstance(item, str) else type(item).__name__

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation, Turn
+from demur.data.api_objects import opened
 from demur.data.reasoning import set_reasoning_apart
 from demur.data.rows import Row
 from demur.data.shapes import detect, parse_text
@@ -43,7 +44,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, object]]:
     return [plain_fields(row) for row in whole.to_dict(orient="records")]
 
 
-def as_conversations(items: Iterable[Conversation | str]) -> Iterator[Conversation]:
+def as_conversations(items: Iterable[Conversation | str | Mapping[str, Any]]) -> Iterator[Conversation]:
     """Yield the conversations that the items are, in order; thinking at the beginning of a reply is set apart.
 
     A string is read by `parse_text`, and a dict as a row of a file: one that holds a preference pair gives both sides,
@@ -90,7 +91,7 @@ def _conversations(items: Iterator[object]) -> Iterator[Conversation]:
         elif isinstance(item, str):
             yield replace(parse_text(item, where=f"{_PLACE}:{place + 1}"), row_id=place)
         elif isinstance(item, Mapping):
-            yield from _row_conversations(Row(place, plain_fields(item), _PLACE, place + 1))
+            yield from _row_conversations(Row(place, opened(plain_fields(item)), _PLACE, place + 1))
         else:
             message = (
                 f"{_PLACE}:{place + 1}: a conversation is {type(item).__name__}; "

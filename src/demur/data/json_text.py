@@ -10,6 +10,8 @@ from typing import Any
 __all__ = ["decode_json", "decode_python", "json_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# NumPy parts the elements of an array by a line alone; within a string, Python writes the end of a line as \n.
+_NUMPY_GAP = re.compile(r"\}\s*\n\s*\{")
 
 
 def decode_json(text: str) -> object:
@@ -24,14 +26,14 @@ def decode_json(text: str) -> object:
 
 
 def decode_python(text: str) -> object:
-    """Decode a list or dict as Python prints it, which is how a CSV of pandas holds them.
+    """Decode a list or dict, or a NumPy array of dicts, as Python prints it, which is how a CSV of pandas holds them.
 
     Raises:
         ValueError: The text is no such thing.
         RecursionError: It is nested too deep.
     """
     try:
-        return _scrubbed(ast.literal_eval(text.strip()))
+        return _scrubbed(ast.literal_eval(_NUMPY_GAP.sub("}, {", text.strip())))
     except (SyntaxError, MemoryError) as error:
         message = "not a value that Python prints"
         raise ValueError(message) from error

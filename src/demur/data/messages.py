@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from demur.data.json_text import decode_json, decode_python
@@ -14,7 +14,7 @@ from demur.data.reasoning import joined_reasoning
 from demur.errors import RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from demur.conversation import Role
 
@@ -29,6 +29,7 @@ __all__ = [
     "is_damaged_messages",
     "is_message",
     "is_python_messages",
+    "is_speaker",
     "read_messages",
     "role_of",
     "text_of",
@@ -37,14 +38,14 @@ __all__ = [
 _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("user", "human", "prompter"), "user"),
-    **dict.fromkeys(("assistant", "gpt", "bot", "model", "ai", "chatgpt", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("assistant", "gpt", "bot", "chatbot", "model", "ai", "chatgpt", "bing", "bard"), "assistant"),
     **dict.fromkeys(("function_call", "tool_call"), "assistant"),
     **dict.fromkeys(("tool", "function", "observation", "ipython", "tool_response", "function_response"), "tool"),
 }
 ROLE_KEYS = ("role", "from")
 # The role may stand behind other fields, and what these hold may have braces, too.
 _PYTHON_MESSAGES = re.compile(rf"\s*\[?\{{(?=')(?s:.{{0,8000}}?)'(?:{'|'.join(ROLE_KEYS)})': '(?:{'|'.join(_ROLES)})'")
-CONTENT_KEYS = ("content", "value", "text")
+CONTENT_KEYS = ("content", "value", "text", "parts")
 # Narrower than Python's: what a model writes when it is asked for JSON may be cut off, too.
 _JSON_MESSAGES = re.compile(
     rf"""(?s:(?=.{{0,8000}}?"(?:{"|".join(CONTENT_KEYS)})"))\s*(?:\[\s*)?\{{\s*"""
@@ -59,6 +60,20 @@ _SPOKEN_KEYS = frozenset({*CONTENT_KEYS, *_CALL_KEYS, *_REASONING_KEYS, "refusal
 _TEXT_KINDS = frozenset({"text", "input_text", "output_text"})
 _TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _REASONING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking"})
+_RESULT_PARTS = frozenset({"tool_result"})
+# Bedrock and Gemini tell what a part is by its key.
+_KEYED_PARTS: Mapping[str, str] = {
+    **dict.fromkeys(("toolUse", "functionCall"), "tool_use"),
+    **dict.fromkeys(("toolResult", "functionResponse"), "tool_result"),
+    **dict.fromkeys(("inlineData", "inline_data", "fileData", "file_data", "image"), "image"),
+    "reasoningContent": "reasoning",
+    "document": "document",
+    "video": "video",
+}
+# What stands among the messages of OpenAI's responses, and has no role.
+_ITEM_CALLS = frozenset({"function_call", "custom_tool_call"})
+_ITEM_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_ITEM_THOUGHT = "reasoning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +131,11 @@ def has_message_keys(fields: Mapping[str, object]) -> bool:
     return any(key in fields for key in ROLE_KEYS) and any(key in fields for key in CONTENT_KEYS)
 
 
+def is_speaker(name: object) -> bool:
+    """Tell whether a value names the user or the assistant, as a role does."""
+    return isinstance(name, str) and _ROLES.get(name.strip().lower()) in ("user", "assistant")
+
+
 def is_message(item: object) -> bool:
     """Tell whether the item is a message of a role that is known; one that calls a tool may have no content."""
     if not isinstance(item, dict) or not (has_message_keys(item) or any(key in item for key in _CALL_KEYS)):
@@ -139,7 +159,7 @@ def read_messages(value: object, where: str) -> tuple[Message, ...]:
             right = "it begins as JSON, and is damaged; get it whole (Excel cuts cells at 32,767 characters)"
         message = f"messages is {_short(value)}; {right}"
         raise RowError(message, where=where)
-    return tuple(_message(item, where) for item in items)
+    return tuple(message for item in items for message in _messages(item, where))
 
 
 def role_of(value: object, where: str) -> Role:
@@ -200,6 +220,33 @@ def _transposed(columns: Mapping[str, object]) -> list[object] | None:
     return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
 
 
+def _messages(item: object, where: str) -> Iterator[Message]:
+    """Read one item of a list: mostly one message, and of a user's that gives tools' results, the tool's own."""
+    kind = item.get("type") if isinstance(item, dict) and not any(key in item for key in ROLE_KEYS) else None
+    if kind in _ITEM_CALLS and isinstance(item, dict):
+        yield Message("assistant", _call(item))
+    elif kind in _ITEM_RESULTS and isinstance(item, dict):
+        yield Message("tool", content_of(item.get("output"), where, "output")[0])
+    elif kind != _ITEM_THOUGHT:
+        results, rest = _parted(item)
+        if results:
+            yield replace(_message(results, where), role="tool")
+        if rest is not None:
+            yield _message(rest, where)
+
+
+def _parted(item: object) -> tuple[dict[str, object] | None, object]:
+    """Part the results of tools, which Anthropic and Bedrock put into the user's turn, from what the user says."""
+    parts = item.get("content") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(parts, list) or item.get("role") != "user":
+        return None, item
+    results = [part for part in parts if _kind(part) in _RESULT_PARTS]
+    rest = [part for part in parts if _kind(part) not in _RESULT_PARTS]
+    if not results:
+        return None, item
+    return {**item, "content": results}, {**item, "content": rest} if rest else None
+
+
 def _message(item: object, where: str) -> Message:
     if not isinstance(item, dict):
         message = f"a message is {_short(item)}; give {{role, content}} or {{from, value}}"
@@ -236,7 +283,7 @@ def content_of(value: object, where: str, column: str) -> tuple[str | None, list
         RowError: It is neither a text nor made of parts that can be read.
     """
     if isinstance(value, dict):
-        value = [value]
+        value = value["parts"] if isinstance(value.get("parts"), list) else [value]
     if not isinstance(value, list):
         return text_of(value, where, column), []
     said: list[str] = []
@@ -249,7 +296,10 @@ def content_of(value: object, where: str, column: str) -> tuple[str | None, list
 
 
 def _kind(part: object) -> str:
+    """Return what a part is: its type, or where it has none, the key that says so."""
     kind = part.get("type") if isinstance(part, dict) else None
+    if kind is None and isinstance(part, dict):
+        kind = next((_KEYED_PARTS[key] for key in part if key in _KEYED_PARTS), None)
     return "text" if kind is None else str(kind)
 
 
@@ -258,9 +308,12 @@ def _part_text(part: object, where: str) -> str | None:
     if not isinstance(part, dict):
         return text_of(part, where, "a part of content")
     kind = _kind(part)
+    inner = next((part[key] for key in part if key in _KEYED_PARTS and isinstance(part[key], dict)), part)
     if kind == "tool_use":
-        return _call(part)
-    if part.get("type") is None and not part.keys() & {*_TEXT_KEYS}:
+        return _call(inner)
+    if kind in _RESULT_PARTS and inner is not part:
+        return _part_text({"type": kind, "content": inner.get("content", json.dumps(inner.get("response")))}, where)
+    if part.get("type") is None and not part.keys() & {*_TEXT_KEYS, *_KEYED_PARTS}:
         message = f"a part of content has {', '.join(map(str, part))}, and neither type nor text; give {{type, text}}"
         raise RowError(message, where=where)
     text = _first(part, _TEXT_KEYS)
@@ -301,7 +354,7 @@ def _written_calls(text: str, where: str, key: str) -> object:
 
 
 def _call(call: Mapping[str, object]) -> str:
-    arguments = call.get("arguments", call.get("input", ""))
+    arguments = call.get("arguments", call.get("input", call.get("args", "")))
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return f"[tool call: {call.get('name')}({written})]"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.data.chats import TAKE_THE_TEXT, is_answered_chat, is_conversation
+from demur.data.chats import TAKE_THE_TEXT
 from demur.data.column_names import folded, is_in_words, is_named_as_reply
+from demur.data.likeness import is_answered_chat, is_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

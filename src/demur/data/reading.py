@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from demur.conversation import Conversation
-from demur.data.chats import is_nothing
 from demur.data.columns import judged_column, reply_column
 from demur.data.doubts import prompt_doubt, reply_doubt
+from demur.data.likeness import is_nothing
 from demur.data.rows import NOT_UTF8, BrokenRow
 from demur.data.shapes import check_turns, detect, named
 from demur.errors import LayoutError, RowError

@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demur.conversation import Conversation, Turn
-from demur.data.chats import ASKING_ROLES, TAKE_THE_TEXT, is_nothing, is_open_chat
+from demur.data.chats import TAKE_THE_TEXT
 from demur.data.column_names import folded, is_named_as_reply, spelling
 from demur.data.columns import CHATS, REFERENCE, SHAPES, listed, reply_column, rivals, several_replies
-from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message
+from demur.data.likeness import ASKING_ROLES, is_nothing, is_open_chat
+from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message, is_speaker
 from demur.data.nested import generated_within, holds_a_reply, kept_messages, nested_reply
 from demur.data.reasoning import joined_reasoning, set_reasoning_apart
 from demur.data.rows import BrokenRow
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text", "require_parts"]
 
 Turns = Literal["last", "all"]
+_SPEAKERS = frozenset({"author", "sender", "speaker", "type"})
 LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
 
 
@@ -167,6 +169,8 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
         raise LayoutError(_misfit(fields, overrides, None))
     if layout.name == "reply":
         _check_no_transcript(layout, fields)
+        if not overrides and _has_speaker(fields):
+            raise LayoutError(_one_message_a_row(fields))
     if not overrides:
         _check_one_reply(layout, fields)
     return layout
@@ -279,6 +283,11 @@ def _is_told_as_text(layout: Layout, fields: Mapping[str, object]) -> bool:
         return False
     # A column `text` is a reply's usual name: it is a turn only beside the role of a speaker.
     return "text" in layout.columns or (folded(layout.columns["response"]) == "text" and is_message(fields))
+
+
+def _has_speaker(fields: Mapping[str, object]) -> bool:
+    """Tell whether a column says who spoke under another name than a role's: then others of the rows are the user's."""
+    return any(isinstance(name, str) and folded(name) in _SPEAKERS and is_speaker(fields[name]) for name in fields)
 
 
 def _one_message_a_row(fields: Mapping[str, object]) -> str:

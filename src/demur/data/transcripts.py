@@ -15,22 +15,27 @@ __all__ = ["has_role_tokens", "is_answered_hh", "is_hh", "read_marked", "read_tr
 _NAMES = "system|developer|user|human|prompter|assistant|bot|model|tool|function"
 _TOKEN = re.compile(
     rf"<\|(?P<plain>{_NAMES})\|>"
-    rf"|<\|im_start\|>(?P<chatml>{_NAMES})[ \t]*\r?\n"
+    # Phi-4 ends the heading with a mark of its own.
+    rf"|<\|im_start\|>(?P<chatml>{_NAMES})(?:[ \t]*\r?\n|<\|im_sep\|>)"
     rf"|<\|start_header_id\|>(?P<llama>{_NAMES})<\|end_header_id\|>"
+    rf"|<\|header_start\|>(?P<llama4>{_NAMES})<\|header_end\|>"
+    rf"|<\|start_of_role\|>(?P<granite>{_NAMES})<\|end_of_role\|>"
+    rf"|<\|im_(?:{_NAMES})\|>(?P<kimi>{_NAMES})<\|im_middle\|>"
 )
 # Templates that do not say where each turn ends, or that carry no role names of ours.
 _UNREAD_MARK = re.compile(
     r"\[INST\]|### Human:|<start_of_turn>|<\|START_OF_TURN_TOKEN\|>|<\|start\|>(?:system|developer|user)<\|message\|>"
+    r"|GPT4 Correct User:|\[\|Human\|\]"
     r"|<\uff5c(?:begin\u2581of\u2581sentence|User)\uff5c>"
     # What a reply may begin with, too, is a transcript where the assistant's own mark follows.
     r"|(?:### Instruction:|Below is an instruction)(?=.*?\s### Response:)"
     r"|### (?:User|System):(?=.*?\s### (?:Assistant|Response):)"
     r"|(?:USER:|A chat between a curious user)(?=.*?\sASSISTANT:)"
-    r"|(?:User|Human):(?=.*?\nAssistant:)",
+    r"|(?i:User|Human):(?=.*?\n(?i:Assistant|AI):)",
     re.DOTALL,
 )
-_BEGINNING = re.compile(r"(?:\s|<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)*")
-_END_MARKS = ("</s>", *(f"<|{name}|>" for name in ("end", "im_end", "eot_id", "endoftext", "end_of_text")))
+_BEGINNING = re.compile(r"(?:\s|<s>|<bos>|\[gMASK\]|<sop>|<\|(?:begin_of_text|startoftext|endoftext)\|>)*")
+_END_MARKS = ("</s>", *(f"<|{name}|>" for name in ("end", "im_end", "eot", "eot_id", "endoftext", "end_of_text")))
 _HH_ANSWER = re.compile(r"\r?\n\r?\nAssistant:")
 _HH_SPEAKER = re.compile(r"(?:\A\s*|\r?\n\r?\n)(?P<speaker>Human|Assistant):")
 
