@@ -93,6 +93,15 @@ def test_a_figure_stands_with_its_interval(mixed: Agreement) -> None:
     assert re.search(r"^Refuses or not +all +12 +0\.750 \(0\.\d{3} to \d\.\d{3}\) ", found, re.MULTILINE)
 
 
+def test_what_is_drawn_is_named_where_some_texts_are_not_known() -> None:
+    """Replies to one request are drawn together all the same; only one without its text stands alone."""
+    rows = [row(str(n), ("a", "human", "full"), ("b", "human", "none")) for n in range(3)]
+    del rows[0]["messages"]
+    text = agreement_text(demur.agree(rows, resamples=20))
+    assert "resample requests, or, where a text is not known, its reply (20 draws" in text
+    assert "Nor is there one from fewer than 10 of these" in text
+
+
 def test_people_and_models_stand_apart_by_name(mixed: Agreement) -> None:
     """Each figure says of whom it is."""
     lines = [line for line in agreement_text(mixed).splitlines() if line.startswith("Refuses or not ")]

@@ -79,11 +79,13 @@ def who_note(found: Agreement) -> str:
 
 def interval_note(found: Agreement) -> str:
     """Say what the intervals hold."""
-    of_what = "replies" if found.requests is None else "requests"
+    of_what, those = "requests", "requests"
+    if found.requests is None:
+        of_what, those = "requests, or, where a text is not known, its reply", "of these"
     draws = f"Intervals are 95% and resample {of_what} ({with_noun(found.resamples, 'draw')}, seed {found.seed})."
     equal = (
         " There is none where all answers are equal, or nearly so: what was never met cannot be drawn. Nor is there "
-        f"one from fewer than {LEAST_CLUSTERS} {of_what}, for which it would be too narrow, nor, where chance is "
+        f"one from fewer than {LEAST_CLUSTERS} {those}, for which it would be too narrow, nor, where chance is "
         "allowed for, from fewer with an answer that is not the commonest one."
     )
     if found.requests is None:
