@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from demur.conversation import Conversation, Turn
-from demur.data.shapes import Turns
+from demur.data.judged import Turns
 from demur.errors import LayoutError, OutputError, RowError, SourceError, TaxonomyError
 from demur.labelers.keywords import KeywordLabeler
 from demur.stats.conformal import CategorySets
@@ -192,7 +192,7 @@ def test_the_composition_file_says_what_the_audit_says(rows: Path, tmp_path: Pat
     assert written["unscored"] == {"empty_reply": 1, "unreadable_row": 1}
     assert written["broken_rows"][0]["where"].endswith("rows.jsonl:5")
     assert written["corrected"]["share"] is None
-    assert written["corrected"]["why_not"] == "the labeler's error rates are not known"
+    assert written["corrected"]["why_not"] == found.why_not_corrected == "the error rates of 'scripted' are not known"
     assert written["source"]["layouts"] == {"prompt_response: prompt=prompt response=response": 1}
     assert sum(written["probabilities"]["counts"]) == 8
     assert not (tmp_path / "out" / "shards").exists()

@@ -40,7 +40,7 @@ def summary(
     return {
         **_counted(counts),
         "expected_share": _number(counts.expected_share),
-        "corrected": _corrected(counts, at, Policy(manifest["policy"])),
+        "corrected": _corrected(counts, at, Policy(manifest["policy"]), str(manifest["model"]["name"])),
         "unscored": dict(counts.unscored),
         # Where texts are not compared, nobody knows how many repeat: 0 would be a claim.
         "repeats": tally.repeats if manifest["options"]["dedup"] else None,
@@ -87,9 +87,9 @@ def _of_sets(share: Share) -> dict[str, Any]:
     return {"count": share.count, "share_of_sets": _number(share.share), "interval_of_sets": _numbers(share.interval)}
 
 
-def _corrected(counts: Composition, at: OperatingPoint | None, policy: Policy) -> dict[str, Any]:
+def _corrected(counts: Composition, at: OperatingPoint | None, policy: Policy, labeler: str) -> dict[str, Any]:
     if at is None:
-        unknown = "the labeler's error rates are not known"
+        unknown = f"the error rates of {labeler!r} are not known"
         why = unknown if policy.not_corrected is None else policy.not_corrected
         return {"share": None, "interval": [None, None], "method": None, "why_not": why, "operating_point": None}
     found = corrected_share(counts.refused, at)
