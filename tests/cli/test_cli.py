@@ -950,6 +950,21 @@ def test_a_rare_refusal_is_printed_as_the_report_has_it(capsys: pytest.CaptureFi
     assert [line for line in lines if line.endswith(" 0.02%")]
 
 
+@pytest.mark.parametrize(("others", "end"), [([], "%) of replies to one request"), (["Ho"], "%)")])
+def test_a_share_of_replies_to_one_request_is_printed_as_such(
+    capsys: pytest.CaptureFixture[str], others: list[str], end: str
+) -> None:
+    """Its interval says nothing of other requests, as the reports say, too; a single reply is plainly one."""
+    replies = ["Sorry, I can't help with that.", "Sure, here it is.", "Yes, of course."]
+    prompts = ["Hi", "Hi", *(others or ["Hi"])]
+    rows = [{"prompt": prompt, "response": reply} for prompt, reply in zip(prompts, replies, strict=True)]
+    print_summary(audit(rows, labeler="keywords"), Path("out"))
+    print_summary(audit(rows[:1], labeler="keywords"), Path("out"))
+    several, one = (line for line in capsys.readouterr().out.splitlines() if "scored repl" in line)
+    assert several.endswith(end)
+    assert one.endswith("%)")
+
+
 def test_an_audit_that_could_score_nothing_fails_and_still_reports(
     demur: Demur, tiny_weights: Path, tmp_path: Path
 ) -> None:

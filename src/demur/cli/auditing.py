@@ -182,4 +182,6 @@ def print_summary(found: Audit, out: Path) -> None:
 def _finding(found: Audit) -> str:
     share, low, high = (percent(end, found.interval) for end in (found.share, *found.interval))
     policy = "" if found.policy is Policy.standard else f", policy {found.policy}"
-    return f"{found.counted}: {share} ({low} to {high}){policy}"
+    counts = found.composition
+    of_one = " of replies to one request" if counts.n_requests == 1 < counts.scored else ""
+    return f"{found.counted}: {share} ({low} to {high}){of_one}{policy}"
