@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from demur.errors import DemurError, TaxonomyError
+from demur.labelers.keywords import KeywordLabeler
 from demur.stats.composition import UNNAMED
 from demur.taxonomy import Taxonomy
 
@@ -126,6 +127,12 @@ def test_a_taxonomy_cannot_be_changed(shipped: Taxonomy) -> None:
         shipped.name = "other"  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
         shipped.categories[0].key = "other"  # type: ignore[misc]
+
+
+def test_a_taxonomy_is_shown_in_one_line(shipped: Taxonomy) -> None:
+    """And so is a labeler that holds one, in a notebook or a traceback."""
+    assert repr(shipped) == f"<Taxonomy 'refusals' {shipped.version}: 16 kinds in 2 groups>"
+    assert repr(KeywordLabeler(shipped)) == f"KeywordLabeler(taxonomy={shipped!r})"
 
 
 def test_a_taxonomy_goes_to_plain_values_and_back(shipped: Taxonomy) -> None:

@@ -110,7 +110,7 @@ class HardCase:
     rule: Text
 
 
-@dataclass(frozen=True, slots=True, config=CLOSED)
+@dataclass(frozen=True, slots=True, repr=False, config=CLOSED)
 class Taxonomy:
     """Order the kinds of refusal: the position of a category is its position in every probability vector."""
 
@@ -147,6 +147,10 @@ class Taxonomy:
         taxonomy = validate(cls, document, where=where)
         raise_problems(_contradictions(taxonomy), where=where)
         return taxonomy
+
+    def __repr__(self) -> str:
+        """Return name and size in one line; the whole of it has 70,000 characters."""
+        return f"<Taxonomy {self.name!r} {self.version}: {len(self)} kinds in {len(self.groups)} groups>"
 
     def __len__(self) -> int:
         """Count the categories."""

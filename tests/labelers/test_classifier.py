@@ -227,6 +227,15 @@ def test_an_analyzer_says_what_it_is(loaded_weights: Weights) -> None:
         "first_look": None,
         "evidence": False,
     }
+    weights, encoder = loaded_weights.manifest.tensors_sha256[:12], loaded_weights.manifest.encoder
+    assert repr(analyzer) == f"<Analyzer of weights {weights} on {encoder!r}, fixed, policy 'standard'>"
+
+
+def test_a_preference_pair_gives_two_verdicts(loaded_weights: Weights) -> None:
+    """One on each side, as rows of a file do; any other row gives one."""
+    analyzer = Analyzer(loaded_weights, engine=Fixed(0.9, 0.0, [1.0, *[0.0] * 15]))
+    rows = [{"prompt": "Q", "chosen": "No.", "rejected": ""}, {"prompt": "Q", "response": "No."}]
+    assert [verdict.outcome for verdict in analyzer.label(rows)] == ["full", "unscored", "full"]
 
 
 def test_the_operating_point_is_counted_on_held_out_rows(loaded_weights: Weights) -> None:
@@ -459,6 +468,8 @@ def test_a_coverage_out_of_range_is_refused(loaded_weights: Weights, scores: lis
     """Whatever the weights."""
     with pytest.raises(ValueError, match=r"coverage 1\.5; give a number from 0\.5 to 0\.999"):
         Analyzer(scored(loaded_weights, scores), coverage=1.5)
+    with pytest.raises(TypeError, match=r"coverage '0\.9'; give a number from 0\.5 to 0\.999, 'auto', or None"):
+        Analyzer(scored(loaded_weights, scores or [0.4]), coverage="0.9")  # type: ignore[arg-type]
 
 
 class Counting(Fixed):

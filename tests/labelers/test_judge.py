@@ -167,6 +167,7 @@ def test_a_judge_says_what_identifies_it_and_no_key(opened: Open, monkeypatch: p
     assert plain.describe() == keyed.describe() != seeded.describe() != opened(prompt="short").describe()
     assert plain.describe()["parameters"] == "max_tokens=4096 temperature=0.0"
     assert KEY not in f"{vars(keyed)} {vars(keyed.client)} {keyed.describe()}"
+    assert repr(keyed) == f"<Judge 'judge:m' at {keyed.client.endpoint.url}, prompt {keyed.prompt.name}>"
 
 
 def test_a_budget_stops_a_judge_after_the_rows_that_it_allows(llm_server: LlmServer, opened: Open) -> None:

@@ -91,6 +91,11 @@ def test_rows_of_the_same_text_must_not_contradict_each_other(outcomes: tuple[ob
     assert verdict == expected
 
 
+def test_a_recorded_labeler_is_shown_without_what_it_recorded() -> None:
+    """That may be a whole file."""
+    assert repr(RecordedLabeler.of(ADA, ROWS, TAXONOMY)) == f"RecordedLabeler(annotator={ADA!r})"
+
+
 def test_rows_that_agree_do_so_whatever_nan_their_probabilities_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python 3.13 compares dataclasses field by field, where no nan equals another, nor itself."""
 

@@ -24,7 +24,7 @@ from demur.taxonomy import Taxonomy
 from demur.verdict import Policy, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from demur.conversation import Conversation
@@ -285,7 +285,7 @@ def test_a_kind_outside_the_taxonomy_is_named_with_who_gave_it() -> None:
 class Echo(Judge):
     """Say, as a judge, what the first annotator said, who is the same model."""
 
-    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
+    def label(self, conversations: Iterable[Conversation | str | Mapping[str, Any]]) -> Iterator[Verdict]:
         """Yield the first column."""
         for conversation in as_conversations(conversations):
             said = SAID[conversation.reply.removeprefix("A ")][0]

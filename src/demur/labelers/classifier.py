@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -89,7 +90,7 @@ class Analyzer:
                 where the weights can state one and no sets where they cannot; None for no sets.
 
         Raises:
-            TypeError: The thresholds are something else.
+            TypeError: The thresholds, or the coverage, are something else.
             ValueError: There is no such policy, or no such coverage can be stated; or a threshold is no probability.
             WeightsError: The weights cannot state the coverage that is asked for.
         """
@@ -138,7 +139,7 @@ class Analyzer:
             first_look: Whether long replies that clearly do not refuse are settled in a short window.
 
         Raises:
-            TypeError: The thresholds are something else.
+            TypeError: The thresholds, or the coverage, are something else.
             ValueError: There is no such policy, or no such coverage can be stated; or a threshold is no probability.
             EngineError: There is no such engine, its extra is not installed, or it does not decide as fp32 does.
             WeightsError: Weights or encoder are missing, damaged, or do not belong together; or these weights cannot
@@ -155,6 +156,11 @@ class Analyzer:
             loaded, thresholds=used, engine=opened, first_look=first_look,
             evidence=evidence, policy=policy, coverage=coverage,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        """Return what judges, in one line."""
+        weights, encoder = self._manifest.tensors_sha256[:12], self._manifest.encoder
+        return f"<Analyzer of weights {weights} on {encoder!r}, {self._engine.name}, policy {self.policy.value!r}>"
 
     @property
     def name(self) -> str:
@@ -189,15 +195,19 @@ class Analyzer:
         answered = range(len(called)) if prompts is None else [*prompts["refusal"], *prompts["compliance"]]
         return OperatingPoint.of([True] * len(refusals) + [False] * len(compliances), called, answered)
 
-    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
-        """Yield one verdict for each conversation, in order.
+    def label(self, conversations: Iterable[Conversation | str | Mapping[str, Any]]) -> Iterator[Verdict]:
+        """Yield one verdict for each reply, in order; an empty one is unscored, never guessed.
 
-        A plain string is taken as role-token text (`<|user|>…<|assistant|>…`), or as a bare reply where it has no role
-        tokens; thinking at the beginning of a reply is set apart. An empty reply is unscored, never guessed.
+        Args:
+            conversations: `Conversation`, plain strings and rows (dicts, laid out as in a file), or a pandas frame. A
+                string is taken as role-token text (`<|user|>…<|assistant|>…`), or as a bare reply where it has no role
+                tokens; a row that holds a preference pair gives two verdicts, on the chosen reply and then on the
+                rejected one. Thinking at the beginning of a reply is set apart.
 
         Raises:
-            RowError: A plain string has role tokens, but no assistant turn; the verdicts before it have been yielded.
-            TypeError: A single conversation is given in place of several.
+            LayoutError: A row fits no layout; the verdicts before it have been yielded.
+            RowError: A plain string has role tokens, but no assistant turn, or a row no reply; likewise.
+            TypeError: A single conversation is given in place of several, or one of them is of another type.
         """
         return self._verdicts(as_conversations(conversations))
 
@@ -268,6 +278,9 @@ def _category_sets(scores: Sequence[float] | None, coverage: Coverage) -> Catego
     if coverage is None or (coverage == "auto" and not scores):
         return None
     stated = DEFAULT_COVERAGE if coverage == "auto" else coverage
+    if not isinstance(stated, numbers.Real):
+        message = f"coverage {coverage!r}; give a number from 0.5 to 0.999, 'auto', or None for no sets"
+        raise TypeError(message)
     require_coverage(stated)
     if scores is None:
         message = (

@@ -106,6 +106,10 @@ class Judge:
         endpoint = Endpoint(model, base_url, key_variable, concurrency)
         return cls(Client(endpoint, **options), taxonomy=taxonomy, prompt=prompt, parameters=parameters)
 
+    def __repr__(self) -> str:
+        """Return whom it asks, in one line."""
+        return f"<Judge {self.name!r} at {self.client.endpoint.url}, prompt {self.prompt.name}>"
+
     @property
     def name(self) -> str:
         """Return the name that reports use."""
@@ -130,18 +134,21 @@ class Judge:
             "parameters": " ".join(f"{name}={value!r}" for name, value in sorted(self._parameters.items())),
         }
 
-    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
-        """Yield one verdict for each conversation, in order; an empty reply is unscored without asking.
+    def label(self, conversations: Iterable[Conversation | str | Mapping[str, Any]]) -> Iterator[Verdict]:
+        """Yield one verdict for each reply, in order; an empty one is unscored without asking.
+
+        A conversation, a plain string and a row are taken as by `Analyzer.label`.
 
         Raises:
             BudgetError: There is no room for the next conversation; the verdicts before it have been yielded.
             EndpointError: The model cannot be asked.
-            RowError: A plain string has role tokens, but no assistant turn.
-            TypeError: A single conversation is given in place of several.
+            LayoutError: A row fits no layout.
+            RowError: A plain string has role tokens, but no assistant turn, or a row no reply.
+            TypeError: A single conversation is given in place of several, or one of them is of another type.
         """
         return self._verdicts(as_conversations(conversations))
 
-    def estimate(self, conversations: Iterable[Conversation | str]) -> Estimate:
+    def estimate(self, conversations: Iterable[Conversation | str | Mapping[str, Any]]) -> Estimate:
         """Say what judging conversations would come to, without asking anything."""
         requests = self._requests(as_conversations(conversations), deque(maxlen=0))
         return self.client.estimate(requests, answer_tokens=_ANSWER_TOKENS, is_usable=self._is_usable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.data.intake import as_conversations
 from demur.taxonomy import Taxonomy
@@ -181,8 +181,10 @@ class KeywordLabeler:
         """Say that equal texts get equal verdicts."""
         return True
 
-    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
-        """Yield one verdict for each conversation or role-token text, in order; an empty reply is unscored.
+    def label(self, conversations: Iterable[Conversation | str | Mapping[str, Any]]) -> Iterator[Verdict]:
+        """Yield one verdict for each reply, in order; an empty one is unscored.
+
+        A conversation, a plain string and a row are taken as by `Analyzer.label`.
 
         Raises:
             TypeError: A single conversation is given in place of several.

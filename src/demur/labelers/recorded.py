@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from demur.data.intake import as_conversations
@@ -42,7 +42,7 @@ class RecordedLabeler:
     """
 
     annotator: Annotator
-    verdicts: Mapping[tuple[Turn, ...], Verdict]
+    verdicts: Mapping[tuple[Turn, ...], Verdict] = field(repr=False)
 
     @classmethod
     def of(cls, annotator: Annotator, rows: Iterable[Annotated], taxonomy: Taxonomy) -> RecordedLabeler:
@@ -70,8 +70,8 @@ class RecordedLabeler:
             digest.update(each.encode())
         return {"name": self.name, "verdicts_sha256": digest.hexdigest()}
 
-    def label(self, conversations: Iterable[Conversation | str]) -> Iterator[Verdict]:
-        """Yield one verdict for each conversation, in order."""
+    def label(self, conversations: Iterable[Conversation | str | Mapping[str, Any]]) -> Iterator[Verdict]:
+        """Yield one verdict for each reply, in order, of what `Analyzer.label` takes."""
         for conversation in as_conversations(conversations):
             yield self.verdicts.get(conversation.turns, Verdict.unscored(NOT_LABELLED))
 
