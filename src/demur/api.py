@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from demur.documents import user_path
 from demur.studies.audit import audit as run_audit
 from demur.verdict import Policy
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from demur.conversation import Conversation
     from demur.data.annotated import AnnotatorKind
-    from demur.data.shapes import Turns
+    from demur.data.judged import Turns
     from demur.data.sources import Source
     from demur.stats.conformal import Coverage
     from demur.studies.agreement import Agreement
@@ -87,7 +88,8 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
     if html is not None:
         from demur.studies.writing import require_room
 
-        require_room([Path(html)], overwrite=overwrite)
+        html = user_path(html)
+        require_room([html], overwrite=overwrite)
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
     rows, _ = read_annotated_source(
         source, kinds, split=split, texts=texts, strict=strict, crosswalk=crosswalk, annotator_kind=annotator_kind
@@ -273,7 +275,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     if out is not None:
         from demur.report.leaderboard import require_board
 
-        require_board(Path(out), overwrite=overwrite)
+        out = user_path(out)
+        require_board(out, overwrite=overwrite)
     kinds = Taxonomy.load() if taxonomy is None else taxonomy
     rows, by_id = read_annotated_source(
         source, kinds, split=split, texts=texts, strict=strict, crosswalk=crosswalk, annotator_kind=annotator_kind

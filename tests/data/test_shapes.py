@@ -770,6 +770,18 @@ def test_a_reference_is_not_judged_in_place_of_what_was_generated(column: str) -
     assert doubt.startswith(f"'output' is judged, and {column!r} holds words of a model within")
 
 
+@pytest.mark.parametrize(
+    "fields", [{"messages": CHAT}, {"prompt": "Hi?", "response": "No."}, {"chosen": "No.", "rejected": "Yes."}]
+)
+def test_a_row_as_json_is_no_bare_reply(fields: Fields) -> None:
+    """The lines of a file were judged with the request in them; a question and its answer, a model may write."""
+    for text in (json.dumps(fields), json.dumps(CHAT)):
+        with pytest.raises(RowError, match=r"is a row as JSON; give it decoded, as json\.loads\(text\)"):
+            parse_text(text)
+    for written in ('{"question": "Hi?", "answer": "No."}', "{broken", "[1, 2]", "{}"):
+        assert parse_text(written).reply == written
+
+
 def test_a_conversation_under_a_name_of_its_own_is_named() -> None:
     """Two of an arena may stand beside each other, and nobody said which one is judged."""
     with pytest.raises(LayoutError, match=r"'conversation_a' holds messages: give --field messages=conversation_a"):

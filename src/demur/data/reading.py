@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from demur.conversation import Conversation
 from demur.data.columns import judged_column, reply_column
 from demur.data.doubts import prompt_doubt, reply_doubt
+from demur.data.judged import check_turns
 from demur.data.likeness import is_nothing
 from demur.data.rows import NOT_UTF8, BrokenRow
-from demur.data.shapes import check_turns, detect, named
+from demur.data.shapes import detect, named
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from demur.data.judged import Turns
     from demur.data.rows import Row
-    from demur.data.shapes import Layout, Turns
+    from demur.data.shapes import Layout
     from demur.data.sources import Source
 
 __all__ = ["read_conversations", "read_row", "until_understood", "warn_of_doubt"]

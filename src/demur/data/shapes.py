@@ -8,31 +8,33 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
-from demur.conversation import Conversation, Turn
+from demur.conversation import Conversation
 from demur.data.chats import TAKE_THE_TEXT
 from demur.data.column_names import folded, is_named_as_reply, spelling
 from demur.data.columns import CHATS, REFERENCE, SHAPES, listed, reply_column, rivals, several_replies
-from demur.data.likeness import ASKING_ROLES, is_nothing, is_open_chat
+from demur.data.json_text import decode_json
+from demur.data.judged import check_turns, judged
+from demur.data.likeness import is_messages, is_nothing, is_open_chat
 from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message, is_speaker
-from demur.data.nested import generated_within, holds_a_reply, kept_messages, nested_reply
-from demur.data.reasoning import joined_reasoning, set_reasoning_apart
+from demur.data.nested import generated_within, kept_messages, nested_reply
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from demur.data.columns import Shape
-    from demur.data.messages import Message
+    from demur.data.judged import Turns
     from demur.data.rows import Row
 
-__all__ = ["LAYOUT_NAMES", "Layout", "Turns", "check_turns", "detect", "named", "parse_text", "require_parts"]
+__all__ = ["LAYOUT_NAMES", "Layout", "detect", "named", "parse_text", "require_parts"]
 
-Turns = Literal["last", "all"]
 _SPEAKERS = frozenset({"author", "sender", "speaker", "type"})
+# Of others, such as a question and its answer, a model may be asked to write some.
+_OF_ROWS = frozenset({"openai", "sharegpt", "preference"})
 LAYOUT_NAMES = tuple(dict.fromkeys(shape.name for shape in SHAPES))
 
 
@@ -143,7 +145,7 @@ class Layout:
             if isinstance(heard, RowError)
             else Conversation(heard, row.position, side, turn, reasoning, row.file, row.line)
             for side, messages in spoken
-            for turn, heard, reasoning in _judged(messages, row.where, turns, beside)
+            for turn, heard, reasoning in judged(messages, row.where, turns, beside)
         )
 
 
@@ -216,23 +218,28 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
             "demur.Conversation"
         )
         raise RowError(message, where=where, reason="unknown_layout")
+    if _is_row(text):
+        message = "is a row as JSON; give it decoded, as json.loads(text)"
+        raise RowError(message, where=where, reason="unknown_layout")
     # A bare reply may begin with "Human:", and then nobody answers.
     read = read_transcript if is_answered_hh(text) else read_marked
-    ((turn, heard, reasoning),) = _judged(read(text, where), where, "last", {})
+    ((turn, heard, reasoning),) = judged(read(text, where), where, "last", {})
     if isinstance(heard, RowError):
         raise heard
     return Conversation(heard, turn=turn, reasoning=reasoning)
 
 
-def check_turns(turns: str) -> None:
-    """Refuse what is no choice of judged turns: a slip would be taken for the other one.
-
-    Raises:
-        ValueError: It is neither `last` nor `all`.
-    """
-    if turns not in get_args(Turns):
-        message = f"turns is {turns!r}; give {' or '.join(map(repr, get_args(Turns)))}"
-        raise ValueError(message)
+def _is_row(text: str) -> bool:
+    """Tell whether a text is the JSON of a row that hardly a model wrote: messages, a pair, a prompt and its response."""
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    if is_messages(text):
+        return True
+    with contextlib.suppress(ValueError, RecursionError, LayoutError):
+        fields = decode_json(text)
+        if isinstance(fields, dict):
+            return detect(fields).name in _OF_ROWS or fields.keys() >= {"prompt", "response"}
+    return False
 
 
 def _shapes(name: str | None) -> Sequence[Shape]:
@@ -358,41 +365,3 @@ def _of_nobody(fields: Mapping[str, object]) -> str:
             keys = ", ".join(map(str, first))
             return f". What {name!r} lists has {keys}, and neither role nor from: give {{role, content}}"
     return ""
-
-
-def _judged(
-    messages: Sequence[Message], where: str, turns: Turns, fields: Mapping[str, object]
-) -> Iterator[tuple[int, tuple[Turn, ...] | RowError, str | None]]:
-    """Yield the index among the assistant's turns, the turns up to there and the thinking, for each judged reply.
-
-    What stands in place of the turns where there is no such reply says why, and where in the row there may be one.
-    """
-    replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
-    # An earlier reply is not judged in place of the last one.
-    is_elsewhere = turns == "last" and bool(replies) and messages[-1].role in ASKING_ROLES and holds_a_reply(fields)
-    if not replies or is_elsewhere:
-        met = (
-            f"the messages end with the {messages[-1].role}'s"
-            if is_elsewhere
-            else f"no assistant turn among {len(messages)} messages; a row needs a reply to judge"
-        )
-        yield 0, RowError(met + nested_reply(fields), where=where, reason="no_assistant_turn"), None
-        return
-    heard = [_heard(message) for message in messages[: replies[-1] + 1]]
-    spoken = tuple(turn for turn, _ in heard)
-    first = len(replies) - 1 if turns == "last" else 0
-    for number, index in enumerate(replies[first:], start=first):
-        if messages[index].content is None:
-            message = "the reply to judge is null; leave the row out, or write an empty text where the reply was empty"
-            yield number, RowError(message, where=where, reason="null_content"), None
-        else:
-            yield number, spoken[: index + 1], heard[index][1]
-
-
-def _heard(message: Message) -> tuple[Turn, str | None]:
-    """Return what was said aloud, and apart from it what the assistant thought."""
-    content = "" if message.content is None else message.content
-    if message.role != "assistant":
-        return Turn(message.role, content), None
-    reply, reasoning = set_reasoning_apart(content)
-    return Turn(message.role, reply), joined_reasoning(message.reasoning, reasoning)

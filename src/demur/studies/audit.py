@@ -12,6 +12,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from demur.documents import user_path
 from demur.errors import LabelerError, OutputError
 from demur.studies.cluster import Cluster, judge_on
 from demur.studies.findings import Audit, open_audit
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from demur.conversation import Conversation
-    from demur.data.shapes import Turns
+    from demur.data.judged import Turns
     from demur.data.sources import Source
     from demur.studies.inputs import Input, OnLayout
     from demur.verdict import Labeler
@@ -122,7 +123,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     options = ReadingOptions(limit, layout, {} if fields is None else dict(fields), turns)
     cluster = Cluster.of(on) if isinstance(on, str) else on
     opened = open_input(source, options, on_layout)
-    folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else Path(out))
+    folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else user_path(out))
     try:
         with folder.held():
             # Workers judge blocks apart, and do not know what others met.

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from demur.data.shapes import Layout, Turns
+    from demur.data.judged import Turns
+    from demur.data.shapes import Layout
 
 __all__ = ["Input", "Item", "OnLayout", "ReadingOptions", "chunks", "open_input", "rows_up_to"]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
-from demur.data.chats import is_conversation
+from demur.data.api_objects import opened
 from demur.data.files import is_supported
 from demur.data.hub import HUB_PREFIX
 from demur.data.intake import as_conversations, is_frame, plain, plain_fields, records
+from demur.data.likeness import is_conversation
 from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
 from demur.data.shapes import detect, named
@@ -22,7 +23,8 @@ from demur.errors import LayoutError, RowError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from demur.data.shapes import Layout, Turns
+    from demur.data.judged import Turns
+    from demur.data.shapes import Layout
 
 __all__ = ["MEMORY", "RowReader", "rows_of"]
 
@@ -195,4 +197,4 @@ class RowReader:
 
 
 def _row(position: int, given: Mapping[Any, object]) -> Row:
-    return Row(position, plain_fields(given), MEMORY, position + 1)
+    return Row(position, opened(plain_fields(given)), MEMORY, position + 1)
