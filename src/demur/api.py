@@ -188,15 +188,17 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
                     f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
                 )
             raise ValueError(message)
-    found = run_audit(
+    return run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,
         dedup=dedup, strict=strict, resume=resume, overwrite=overwrite, progress=progress, on_layout=on_layout, on=on,
+        report=None if out is None else _write_reports,
     )  # fmt: skip
-    if out is not None:
-        from demur.report import write_reports
 
-        write_reports(found, found.path)
-    return found
+
+def _write_reports(found: Audit) -> None:
+    from demur.report import write_reports
+
+    write_reports(found, found.path)
 
 
 def benchmark(  # noqa: PLR0913  # each is one option of the command line

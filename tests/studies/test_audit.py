@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -36,6 +37,7 @@ from demur.verdict import Evidence, Policy, Thresholds, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from demur.studies.findings import Audit
     from demur.studies.progress import Progress
 
 TAXONOMY = Taxonomy.load()
@@ -654,6 +656,16 @@ def test_an_audit_finds_its_verdicts_from_anywhere(tmp_path: Path, monkeypatch: 
     assert len(found.to_frame()) == 1
 
 
+def test_the_home_folder_may_be_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it may be in the name of a source; of a user that is none, it is the name of a folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert audit(["No."], labeler=Scripted(), out="~/out").path == tmp_path / "out"
+    assert open_audit("~/out").rows == 1
+    assert audit(["No."], labeler=Scripted(), out=Path("~no-such-user/out")).path == tmp_path / "~no-such-user" / "out"
+
+
 def test_a_folder_is_opened_in_the_taxonomy_of_a_file(tmp_path: Path) -> None:
     """As weights are."""
     audit(["Yes."], labeler=Scripted(), out=tmp_path / "out")
@@ -689,14 +701,53 @@ def test_a_damaged_audit_is_said_to_be(name: str, content: str, why: str, tmp_pa
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_damaged_shard_is_said_to_be(rows: Path, tmp_path: Path) -> None:
-    """A disk that lost its end ends no audit in an error of the library that reads it."""
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+def test_a_damaged_shard_is_judged_again(kind: str, rows: Path, tmp_path: Path) -> None:
+    """A power cut may leave half of what was written last; to throw all away for it would be to lose hours."""
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "whole")
     with pytest.raises(RuntimeError):
         audit(str(rows), labeler=Scripted(5, RuntimeError("engine lost")), out=tmp_path / "out")
-    (shard, *_) = sorted((tmp_path / "out" / "shards").glob("*.parquet"))
+    (shard, *_) = sorted((tmp_path / "out" / "shards").glob(f"*.{kind}"))
     shard.write_bytes(shard.read_bytes()[:100])
-    with pytest.raises(OutputError, match=rf"{shard.name}: damaged verdicts .* --overwrite"):
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True)
+    for name in RESULTS:
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("content", [None, b"PAR1"])
+def test_a_finished_audit_whose_verdicts_are_lost_is_not_resumed(
+    content: bytes | None, rows: Path, tmp_path: Path
+) -> None:
+    """Its numbers alone would be printed as if all were there."""
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "out")
+    verdicts = tmp_path / "out" / "verdicts.parquet"
+    verdicts.unlink() if content is None else verdicts.write_bytes(content)
+    with pytest.raises(OutputError, match=r"the verdicts of 10 rows are missing or damaged; .* --overwrite"):
         audit(str(rows), labeler=Scripted(), out=tmp_path / "out", resume=True)
+
+
+def test_a_source_that_grows_while_it_is_audited_ends_in_an_error(rows: Path, tmp_path: Path) -> None:
+    """The manifest would speak of a file that had fewer rows than verdicts."""
+
+    class Growing(Scripted):
+        def label(self, conversations: Iterable[Conversation]) -> Iterator[Verdict]:
+            with rows.open("a", encoding="utf-8") as stream:
+                stream.write('{"prompt": "Q", "response": "Yes."}\n')
+            return super().label(conversations)
+
+    with pytest.raises(SourceError, match=r"rows\.jsonl changed while it was audited, .* --overwrite"):
+        audit(str(rows), labeler=Growing(), out=tmp_path / "out")
+    assert not (tmp_path / "out" / "composition.json").exists()
+
+
+def test_reports_are_written_while_the_folder_is_held(rows: Path, tmp_path: Path) -> None:
+    """Else another audit's numbers may come to lie beside them."""
+
+    def report(found: Audit) -> None:
+        with pytest.raises(OutputError, match="written by another"):
+            audit(["No."], labeler=Scripted(), out=found.path, overwrite=True)
+
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "out", report=report)
 
 
 def test_an_audit_shows_its_finding(rows: Path) -> None:
@@ -825,6 +876,35 @@ def test_a_finished_audit_stays_until_what_replaces_it_has_begun(
     (out / ".before" / "mine.txt").touch()
     assert audit(str(rows), labeler=Scripted(engine="brush"), out=out, resume=True).rows == 10
     assert [path.name for path in (out / ".before").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_an_audit_that_was_to_replace_another_is_resumed(rows: Path, tmp_path: Path) -> None:
+    """Killed before its first chunk was done, it has the other one beside it, which is not what is gone on with."""
+    out = tmp_path / "out"
+    audit(["Yes.", "No."], labeler=Scripted(), out=out)
+    audit(str(rows), labeler=Scripted(), out=tmp_path / "whole")
+    (out / ".before").mkdir()
+    for name in (*RESULTS, "manifest.json"):
+        (out / name).rename(out / ".before" / name)
+    shutil.copy(tmp_path / "whole" / "manifest.json", out)
+    assert audit(str(rows), labeler=Scripted(), out=out, resume=True).rows == 10
+    assert not (out / ".before").exists()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_shards_that_a_finished_audit_left_are_not_the_next_ones(rows: Path, tmp_path: Path) -> None:
+    """Killed before it removed them, and the next one while it set the results aside."""
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        audit(str(rows), labeler=Scripted(5, RuntimeError()), out=out)
+    shutil.copytree(out / "shards", tmp_path / "shards")
+    audit(str(rows), labeler=Scripted(), out=out, resume=True)
+    shutil.copytree(tmp_path / "shards", out / "shards")
+    with pytest.raises(RuntimeError):
+        audit(["Yes."], labeler=Scripted(0, RuntimeError()), out=out, overwrite=True)
+    assert open_audit(out).rows == 10
+    assert audit(["Yes."], labeler=Scripted(), out=out, overwrite=True).rows == 1
 
 
 @pytest.mark.parametrize("n_moved", range(len(RESULTS) + 1))

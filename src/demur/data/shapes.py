@@ -230,7 +230,7 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
 
 
 def _is_row(text: str) -> bool:
-    """Tell whether a text is the JSON of a row, which hardly a model wrote: messages, a pair, a prompt and its reply."""
+    """Tell whether a text is the JSON of a row, which hardly a model wrote: messages, a pair, a prompt and a reply."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     if is_messages(text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,10 @@ def write_checkpoint(path: Path, identity: dict[str, Any], content: dict[str, An
             "same command again"
         )
         raise OutputError(message) from error
+    finally:
+        # Half a file is in nobody's way but that of who has to make room.
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from demur.studies.inputs import ReadingOptions, open_input
 from demur.studies.judging import judges_text_alone
 from demur.studies.progress import Progress
 from demur.studies.release import release
-from demur.studies.run import Run, chunk_size, threshold
+from demur.studies.run import Run, chunk_size, stamp, threshold
 from demur.studies.shards import schema
 from demur.studies.writing import read_object
 from demur.taxonomy import Taxonomy
@@ -70,6 +70,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     progress: Callable[[Progress], None] | None = None,
     on_layout: OnLayout | None = None,
     on: str | Cluster | None = None,
+    report: Callable[[Audit], None] | None = None,
 ) -> Audit:
     """Label every reply of a source, and say what it holds.
 
@@ -97,6 +98,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
             as soon as the first shard of it is there.
         on: Where to judge: `ray` for worker processes on this machine, `ray://HOST:PORT` or `ray://auto` for those of
             a cluster, or a `Cluster`, which also says how many; None for this process.
+        report: Given what was found while no other audit can write to the folder, to put reports there.
 
     Raises:
         ClusterError: Ray is not installed or out of reach, cannot be given the source or the labeler, or gave a shard
@@ -123,6 +125,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     options = ReadingOptions(limit, layout, {} if fields is None else dict(fields), turns)
     cluster = Cluster.of(on) if isinstance(on, str) else on
     opened = open_input(source, options, on_layout)
+    stamps = {file: stamp(file) for file in opened.files}
     folder = AuditFolder(Path(tempfile.mkdtemp(prefix="demur-")) if out is None else user_path(out))
     try:
         with folder.held():
@@ -138,13 +141,16 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
                 else:
                     run = Run(
                         opened=opened, labeler=labeler, taxonomy=taxonomy, folder=folder, policy=counted,
-                        is_once=is_once, strict=strict, progress=progress,
+                        is_once=is_once, strict=strict, stamps=stamps, progress=progress,
                     )  # fmt: skip
                     if cluster is None:
                         run.complete()
                     else:
                         judge_on(cluster, run, source, options, on_layout)
             found = open_audit(folder.path, taxonomy)
+            _require_verdicts(found)
+            if report is not None:
+                report(found)
     except BaseException as error:
         if out is None:
             shutil.rmtree(folder.path, ignore_errors=True)
@@ -160,6 +166,28 @@ def _remove(folder: Path, *, of: int) -> None:
     """Remove a temporary folder, unless this is a fork of the process that made it, which ends with its own copy."""
     if os.getpid() == of:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_verdicts(found: Audit) -> None:
+    """Refuse a finished audit whose verdicts were lost since.
+
+    Raises:
+        OutputError: They are not there, damaged, or others.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = AuditFolder(found.path).verdicts
+    try:
+        n_rows: int | None = pq.read_metadata(path).num_rows
+    except (OSError, pa.ArrowException):
+        n_rows = None
+    if n_rows != found.rows:
+        met = "are missing or damaged" if n_rows is None else f"hold {n_rows:,} rows"
+        message = (
+            f"{path}: the verdicts of {found.rows:,} rows {met}; run the audit anew with --overwrite (overwrite=True)"
+        )
+        raise OutputError(message)
 
 
 def _advice(error: BaseException, folder: AuditFolder, taxonomy: Taxonomy, chunk: int, *, is_paid: bool) -> str | None:

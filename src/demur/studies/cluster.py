@@ -90,6 +90,7 @@ def judge_on(
     """
     fingerprint = _fingerprint(run)
     shards = run.folder.shards(run.taxonomy)
+    shards.drop_damaged()
     finished = shards.numbers()
     with _connected(cluster):
         reading = _reading(run, source, options, finished, fingerprint)

@@ -141,7 +141,8 @@ class AuditFolder:
 
     def _begin(self, manifest: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
         self._make()
-        self._settle()
+        if not (resume and self._is_replacement(manifest)):
+            self._settle()
         if resume and self.manifest.is_file() and not self._holds_only_a_beginning():
             self._compare(manifest)
             return
@@ -151,6 +152,10 @@ class AuditFolder:
         else:
             self.clear()
         write_json(self.manifest, manifest)
+
+    def _is_replacement(self, manifest: Mapping[str, Any]) -> bool:
+        """Tell whether what lies here is this audit, stopped while it was to replace another."""
+        return self._before.is_dir() and self._is_of_an_audit() and read_object(self.manifest) == manifest
 
     def _settle(self) -> bool:
         """Put back the finished audit that is being replaced where the new one has no chunk yet; else let it go.
@@ -285,6 +290,8 @@ class AuditFolder:
     def _set_aside(self) -> None:
         """Keep a finished audit until the one that replaces it has come as far as a first chunk."""
         self._require_own()
+        # A run that was killed after its last result has left its shards, and they would be taken for the new one's.
+        remove_parts(self._shards)
         self._move(self.path, self._before, self._files())
 
     @staticmethod

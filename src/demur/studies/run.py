@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demur.data.sources import BrokenRow
-from demur.errors import LabelerError
+from demur.errors import LabelerError, SourceError
 from demur.stats.prevalence import OperatingPoint
 from demur.studies.inputs import chunks
 from demur.studies.judging import Judging
@@ -19,6 +19,7 @@ from demur.verdict import Policy, Thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from demur.studies.folder import AuditFolder
     from demur.studies.inputs import Input, Item
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler
 
-__all__ = ["CHUNK", "Run", "chunk_size", "read", "threshold"]
+__all__ = ["CHUNK", "Run", "chunk_size", "read", "stamp", "threshold"]
 
 CHUNK = 1_024
 """Replies after which what is finished is written; an interruption costs no more than these."""
@@ -63,6 +64,15 @@ def threshold(labeler: Labeler) -> float | None:
     return float(thresholds.refusal)
 
 
+def stamp(file: Path) -> object:
+    """Return what changes when a file does, short of reading it: its place on the disk, its size and its time."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def read(opened: Input, *, strict: bool) -> Iterator[Item]:
     """Yield the items of a source.
 
@@ -87,6 +97,7 @@ class Run:
         policy: What counts as a refusal.
         is_once: Whether each text is judged once, however often it comes.
         strict: Whether a row that cannot be read stops it all.
+        stamps: What tells of each file that is read whether it has changed since the run began.
         progress: Told how far it has come.
     """
 
@@ -97,11 +108,13 @@ class Run:
     policy: Policy
     is_once: bool
     strict: bool
+    stamps: Mapping[Path, object]
     progress: Callable[[Progress], None] | None
 
     def complete(self) -> None:
         """Label what is not labelled yet, and write the results."""
         shards = self.folder.shards(self.taxonomy)
+        shards.drop_damaged()
         tally, finished = Tally.of((), self.taxonomy, threshold=threshold(self.labeler)), 0
         for stored in shards.tallies():
             tally, finished = tally + stored, finished + 1
@@ -124,7 +137,17 @@ class Run:
         Args:
             tally: Counts and highlights of all shards, which are all there.
             layouts: Number of files by the layout that they were read in.
+
+        Raises:
+            SourceError: A file has changed since the run began.
         """
+        changed = [str(file) for file, stamped in self.stamps.items() if stamp(file) != stamped]
+        if changed:
+            message = (
+                f"{', '.join(changed)} changed while it was audited, so that no one state of it has these verdicts; "
+                "give a copy that stays as it is, and begin anew with --overwrite (overwrite=True)"
+            )
+            raise SourceError(message)
         shards, manifest = self.folder.shards(self.taxonomy), read_object(self.folder.manifest)
         shards.join(self.folder.verdicts, n_rows=tally.composition.rows)
         write_json(self.folder.tally, tally.to_json())

@@ -100,6 +100,12 @@ class Shards:
         written = (int(path.stem.removeprefix("part-")) for path in self._folder.glob("part-*.json") if is_part(path))
         return {number for number in written if self._verdicts(number).is_file()}
 
+    def drop_damaged(self) -> None:
+        """Drop finished chunks that cannot be read, as after a power cut, so that they are judged again."""
+        for number in self.numbers():
+            if not self._is_whole(number):
+                self._tally(number).unlink(missing_ok=True)
+
     def tallies(self, numbers: Iterable[int] | None = None) -> Iterator[Tally]:
         """Read the tallies of finished chunks, by default of all from the first on, in order.
 
@@ -159,6 +165,16 @@ class Shards:
     def remove(self) -> None:
         """Remove the chunks, and their folder where nothing else is in it."""
         remove_parts(self._folder)
+
+    def _is_whole(self, number: int) -> bool:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            rows = pq.read_metadata(self._verdicts(number)).num_rows
+            return bool(rows == read_tally(self._tally(number)).composition.rows)
+        except (OSError, pa.ArrowException, OutputError):
+            return False
 
     def _verdicts(self, number: int) -> Path:
         return self._folder / f"part-{number:06d}.parquet"

@@ -140,6 +140,24 @@ def test_a_damaged_build_is_none_and_is_replaced(own_cache: Path, manifest: str)
     assert sorted(path.name for path in found[0].iterdir()) == ["engine.json", "model.bin"]
 
 
+@pytest.mark.usefixtures("own_cache")
+def test_a_build_with_a_file_that_was_cut_is_damaged() -> None:
+    """As where the disk was full; its manifest is whole."""
+    folder, _ = build("thing", write_model)
+    (folder / "model.bin").write_bytes(b"")
+    assert cached("thing") is None
+    build("thing", write_model)
+    assert cached("thing") is not None
+
+
+def test_what_killed_builds_left_is_removed_where_a_build_is_found(own_cache: Path) -> None:
+    """Most runs build none."""
+    build("other", write_model)
+    left = aged(own_cache / f".onnx-{digest({})}-abcd_123", hours=25)
+    assert cached("other") is not None
+    assert not left.exists()
+
+
 def test_a_build_that_stays_damaged_is_named(own_cache: Path) -> None:
     """What is built anew lacks what is read, too."""
     with pytest.raises(EngineError, match=r"thing: what was built could not be put in place; remove that folder"):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["build", "cache_folder", "cached", "digest"]
 
 _MANIFEST = "engine.json"
+_SIZES = "sizes"
 _DIGEST = 16
 _SECONDS_A_DAY = 86_400
 # What `build` calls the folder that it builds in: a kind, a digest, and the eight letters that `mkdtemp` draws.
@@ -51,9 +52,16 @@ def cached(name: str, needed: Collection[str] = ()) -> tuple[Path, dict[str, Any
     folder = cache_folder() / name
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        sizes = _sizes(folder)
     except (OSError, ValueError):
         return None
-    return (folder, manifest) if isinstance(manifest, dict) and manifest.keys() >= set(needed) else None
+    if not isinstance(manifest, dict) or not manifest.keys() >= set(needed):
+        return None
+    # Builds of before did not say how large their files are.
+    if any(sizes.get(file) != size for file, size in manifest.get(_SIZES, {}).items()):
+        return None
+    _sweep(folder.parent)
+    return folder, {key: value for key, value in manifest.items() if key != _SIZES}
 
 
 def build(
@@ -81,6 +89,7 @@ def build(
         raise _unwritable(place.parent, error) from error
     try:
         manifest = make(temporary)
+        manifest = {**manifest, _SIZES: _sizes(temporary)}
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
         (temporary / _MANIFEST).write_text(f"{text}\n", encoding="utf-8")
         return _in_place(temporary, place, needed)
@@ -88,6 +97,12 @@ def build(
         raise _unwritable(place.parent, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Return the sizes of a build's files by their names: one that was cut is damaged, whatever the manifest says."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != _MANIFEST)
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
 def _sweep(folder: Path) -> None:
