@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, shipped_folder, validate
+from demur.documents import (
+    CLOSED,
+    Key,
+    Text,
+    listed,
+    raise_problems,
+    read_document,
+    shipped_folder,
+    user_path,
+    validate,
+)
 from demur.errors import TaxonomyError
 
 if TYPE_CHECKING:
@@ -112,7 +122,7 @@ class Crosswalk:
 
 def _found(name_or_path: str | Path) -> Path:
     """Take a bare name for a shipped crosswalk, and everything else for a path."""
-    path = Path(name_or_path)
+    path = user_path(name_or_path)
     if isinstance(name_or_path, Path) or path.suffix or len(path.parts) != 1:
         return path
     folder = shipped_folder() / "crosswalks"

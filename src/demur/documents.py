@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import reprlib
 from collections import Counter
 from dataclasses import asdict, fields, is_dataclass
@@ -33,6 +34,7 @@ __all__ = [
     "read_document",
     "repeated",
     "shipped_folder",
+    "user_path",
     "validate",
     "written_out",
 ]
@@ -84,6 +86,12 @@ def shipped_folder(name: str = "taxonomy") -> Path:
     """Find a folder of shipped data, such as the taxonomy: inside an installed package, else in the repository."""
     packaged = Path(str(files("demur") / "_data" / name))
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / name
+
+
+def user_path(named: str | os.PathLike[str]) -> Path:
+    """Return the path that a user named; `~` is the home folder, which no shell puts in place in Python."""
+    # `Path.expanduser` raises where there is no such user, and then it is the name of a file.
+    return Path(os.path.expanduser(named))  # noqa: PTH111
 
 
 def read_document(path: Path, *, error: type[DemurError] = TaxonomyError) -> object:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Key, Text, listed, raise_problems, read_document, repeated, shipped_folder, validate
+from demur.documents import (
+    CLOSED,
+    Key,
+    Text,
+    listed,
+    raise_problems,
+    read_document,
+    repeated,
+    shipped_folder,
+    user_path,
+    validate,
+)
 from demur.errors import TaxonomyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = [
     "Boundary",
@@ -131,7 +142,7 @@ class Taxonomy:
         Raises:
             TaxonomyError: The file is missing or damaged, or contradicts itself; the message lists every problem.
         """
-        source = shipped_folder() if path is None else Path(path)
+        source = shipped_folder() if path is None else user_path(path)
         inside = source / "refusals.yaml"
         source = inside if inside.is_file() else source
         return cls.from_mapping(read_document(source), where=str(source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from demur.conversation import Conversation, Turn
+from demur.documents import shipped_folder
 from demur.errors import EngineError, RowError, TaxonomyError, WeightsError
 from demur.labelers.classifier import Analyzer
 from demur.model.first_look import FirstLook
@@ -276,6 +278,18 @@ def test_an_analyzer_is_loaded_from_a_folder(tiny_weights: Path, analyzer: Analy
     assert one(Analyzer.load(str(tiny_weights), taxonomy=taxonomy), REFUSAL) == expected
     again = Analyzer.load(tiny_weights, encoder=analyzer.describe()["encoder"], thresholds=Thresholds(refusal=1.0))
     assert one(again, REFUSAL).outcome == "none"
+
+
+def test_the_home_folder_may_be_a_tilde(
+    tiny_weights: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of weights, encoder and taxonomy."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    shutil.copytree(tiny_weights, tmp_path / "weights")
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    shutil.copytree(shipped_folder(), tmp_path / "taxonomy")
+    assert list(Analyzer.load("~/weights", encoder="~/encoder", taxonomy="~/taxonomy").label([REFUSAL]))
 
 
 def test_what_cannot_be_loaded_is_named(tiny_weights: Path, tmp_path: Path) -> None:

@@ -342,6 +342,18 @@ def test_texts_are_one_path_or_several(tmp_path: Path, is_list: bool) -> None:
     assert demur.agree([given], resamples=2).disputed[0].reply is None
 
 
+def test_the_home_folder_may_be_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In files, texts, the page, and the file of a recorded labeler."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "a.jsonl").write_text(json.dumps(row("1", "full", "none")) + "\n", encoding="utf-8")
+    demur.agree("~/a.jsonl", texts="~/a.jsonl", html="~/page.html", resamples=5)
+    assert (tmp_path / "page.html").is_file()
+    board = demur.benchmark("~/a.jsonl", ["recorded:~/a.jsonl"], out="~/board", resamples=5)
+    assert len(board.entries) == 2
+    assert (tmp_path / "board" / "leaderboard.html").is_file()
+
+
 def test_texts_are_files_and_nothing_else() -> None:
     """Messages themselves stand in the rows."""
     with pytest.raises(TypeError, match="texts of dict; give JSONL files that hold messages by id, or folders"):

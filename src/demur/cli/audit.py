@@ -84,12 +84,14 @@ def audit(
     check_one_of(resume=resume, overwrite=overwrite)
     fields = parse_fields(field)
     from demur.data.shapes import require_parts
+    from demur.documents import user_path
     from demur.studies.cluster import Cluster
     from demur.studies.folder import AuditFolder
 
     # Before an engine is built, which takes a minute or more.
     require_parts(fields, layout)
     cluster = None if on is None else Cluster.of(on, workers=workers)
+    out = user_path(out)
     AuditFolder(out).require_room(resume=resume, overwrite=overwrite)
     if on is not None and engine is EngineName.auto:
         # Engines that are built for this machine do not travel.

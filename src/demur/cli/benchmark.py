@@ -140,11 +140,13 @@ def benchmark(
     cache when the command is run again.
     """
     from demur.api import benchmark as measure
+    from demur.documents import user_path
     from demur.labelers.opening import parse_labelers
     from demur.report.leaderboard import leaderboard_markdown, leaderboard_text, require_board
     from demur.taxonomy import Taxonomy
 
     if out is not None:
+        out = user_path(out)
         # Before labelers are opened, which takes a while.
         require_board(out, overwrite=overwrite)
     specs = parse_labelers(labelers)

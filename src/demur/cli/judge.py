@@ -116,8 +116,10 @@ def judge(
         message = "nowhere to write; give a folder, or --dry-run"
         raise typer.BadParameter(message, param_hint="--out")
     check_one_of(resume=resume, overwrite=overwrite)
+    from demur.documents import user_path
     from demur.taxonomy import Taxonomy
 
+    out = None if out is None else user_path(out)
     console = Console(stderr=True)
     reading = {"limit": limit, "layout": layout, "fields": parse_fields(field), "turns": turns.value}
     asking = Asking(

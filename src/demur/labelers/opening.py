@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from demur.data.annotated import read_annotated
+from demur.documents import user_path
 from demur.errors import LabelerError, SourceError
 from demur.labelers.keywords import KeywordLabeler
 from demur.labelers.recorded import recorded_labelers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from demur.data.annotated import Annotated
     from demur.data.label_fields import Texts
@@ -106,7 +107,7 @@ def open_recorded(path: Path, taxonomy: Taxonomy, *, texts: Texts | None = None)
         LabelerError: It holds several annotators.
         SourceError: It cannot be read, or holds no annotations.
     """
-    found = recorded_labelers(read_annotated([path], taxonomy, texts=texts).rows, taxonomy)
+    found = recorded_labelers(read_annotated([user_path(path)], taxonomy, texts=texts).rows, taxonomy)
     if len(found) > 1:
         who = ", ".join(one.name for one in found)
         message = f"{str(path)!r} holds several annotators ({who}); keep one, or measure all with a benchmark"
@@ -146,7 +147,7 @@ class Opener:
             return (self.judge(spec.target),)
         if spec.sort == "annotators":
             return recorded_labelers(self.rows, self.taxonomy)
-        return self._recorded(Path(spec.target))
+        return self._recorded(user_path(spec.target))
 
     def _recorded(self, path: Path) -> tuple[Labeler, ...]:
         found = recorded_labelers(read_annotated([path], self.taxonomy, texts=self.texts).rows, self.taxonomy)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from demur.documents import user_path
 from demur.llm.batches import Batches
 from demur.llm.budget import Budget, Spending
 from demur.llm.direct import Direct
@@ -112,7 +113,7 @@ class Client:
         self.price = self.prices.find(endpoint.model)
         self.is_batch = is_batch
         self.heard = Heard()
-        self._store = Store(default_cache() if cache is None else Path(cache))
+        self._store = Store(default_cache() if cache is None else user_path(cache))
         self._ledger = Ledger(
             self._store,
             endpoint,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from demur.documents import CLOSED, Text, read_document, validate
+from demur.documents import CLOSED, Text, read_document, user_path, validate
 from demur.errors import PriceError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class PriceList:
         Raises:
             PriceError: The file is missing or damaged; the message names the field.
         """
-        source = Path(str(files("demur.llm") / "prices.yaml")) if path is None else Path(path)
+        source = Path(str(files("demur.llm") / "prices.yaml")) if path is None else user_path(path)
         return validate(cls, read_document(source, error=PriceError), where=str(source), error=PriceError)
 
     @classmethod

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from demur.documents import user_path
 from demur.errors import WeightsError
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ class Encoder:
         """
         if name is None or name == EMBEDDED:
             return cls._embedded()
-        if Path(name).is_dir():
-            return cls._in_folder(str(Path(name).resolve()), Path(name))
+        if (folder := user_path(name)).is_dir():
+            return cls._in_folder(str(folder.resolve()), folder)
         if name.count("/") != 1 or name.startswith((".", "/", "~")):
             message = f"no encoder {name!r}: neither a folder nor a hub id; give a folder, owner/name, or {EMBEDDED!r}"
             raise WeightsError(message)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from demur.documents import user_path
 from demur.errors import OutputError, WeightsError
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.first_look import FirstLook  # noqa: TC001  # pydantic reads the annotation
@@ -218,7 +219,7 @@ class Weights:
         Raises:
             WeightsError: Something is missing, damaged, or does not belong together.
         """
-        folder = shipped_weights() if folder is None else folder
+        folder = shipped_weights() if folder is None else user_path(folder)
         manifest = Manifest.load(folder)
         require_taxonomy(taxonomy, manifest, folder)
         found = encoder_of(manifest, encoder, folder)

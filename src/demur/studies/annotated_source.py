@@ -11,6 +11,7 @@ from demur.data.annotated import ANNOTATOR_KINDS, read_annotated, take_annotated
 from demur.data.foreign import read_foreign
 from demur.data.intake import is_frame, records
 from demur.data.labelled import read_texts
+from demur.documents import user_path
 from demur.errors import SourceError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def read_annotated_source(
         return rows, rows.texts
     by_id = read_texts(of_texts)
     if items and all(isinstance(item, str | Path) for item in items):
-        rows = read_annotated([Path(item) for item in items], taxonomy, split=split, texts=by_id, strict=strict)
+        rows = read_annotated([user_path(item) for item in items], taxonomy, split=split, texts=by_id, strict=strict)
     elif all(isinstance(item, Mapping) for item in items):
         rows = take_annotated(items, taxonomy, split=split, texts=by_id, strict=strict)
     else:
@@ -88,7 +89,7 @@ def _paths(texts: Path | str | Iterable[Path | str] | None) -> list[Path]:
     if wrong:
         message = f"texts of {', '.join(sorted(set(wrong)))}; give JSONL files that hold messages by id, or folders"
         raise TypeError(message)
-    return [Path(one) for one in given]
+    return [user_path(one) for one in given]
 
 
 def _no_rows(items: Sequence[object]) -> TypeError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from demur.documents import user_path
 from demur.errors import OutputError
 from demur.stats.composition import UNNAMED
 from demur.stats.conformal import CategorySets
@@ -234,7 +235,7 @@ def open_audit(folder: Path | str, taxonomy: Taxonomy | Path | str | None = None
         OutputError: There is no finished audit in the folder, it is damaged, or it is in another taxonomy.
     """
     # Whole, since who asks for the verdicts later may work elsewhere by then.
-    place = AuditFolder(Path(folder).absolute())
+    place = AuditFolder(user_path(folder).absolute())
     known = taxonomy
     if not isinstance(known, Taxonomy):
         known = Taxonomy.load(None if known is None else Path(known))
