@@ -221,7 +221,7 @@ def test_the_folder_of_a_mean_is_one_process_s(
     """The second is refused and writes nothing; the lock does not outlast the first."""
     out = tmp_path / "mean"
     out.mkdir()
-    with held(out, out / ".lock"), pytest.raises(OutputError, match="being written by another process"):
+    with held(out, out / ".lock"), pytest.raises(OutputError, match="being written by another run"):
         mean(tiny_weights, tiny_weights)
     assert not list(out.iterdir())
     mean(tiny_weights, tiny_weights)

@@ -39,7 +39,7 @@ def test_a_place_is_held_until_its_process_ends_or_is_killed(tmp_path: Path) -> 
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with (
-            pytest.raises(OutputError, match="rows' is being written by another process"),
+            pytest.raises(OutputError, match="rows' is being written by another run"),
             held(tmp_path / "rows", lock),
         ):
             pass
@@ -55,7 +55,7 @@ def test_a_folder_of_an_audit_under_way_is_refused_and_left_alone(tmp_path: Path
     with AuditFolder(tmp_path).held():
         (tmp_path / "manifest.json").write_text("{}")
         for resume in (True, False):
-            with pytest.raises(OutputError, match="by another process"):
+            with pytest.raises(OutputError, match="by another run"):
                 audit(["No."], labeler=KeywordLabeler(taxonomy), out=tmp_path, resume=resume, overwrite=not resume)
         assert {path.name for path in tmp_path.iterdir()} == {".lock", "manifest.json"}
         (tmp_path / "manifest.json").unlink()
@@ -69,7 +69,7 @@ def test_two_writers_of_one_file_do_not_mix_their_lines(tmp_path: Path) -> None:
     with rows_writer(out, overwrite=True, apart_from=[]) as write:
         write("first")
         with (
-            pytest.raises(OutputError, match="by another process"),
+            pytest.raises(OutputError, match="by another run"),
             rows_writer(out, overwrite=True, apart_from=[]),
         ):
             pass

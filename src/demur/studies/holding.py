@@ -35,7 +35,7 @@ def held(place: Path, lock: Path) -> Iterator[None]:
         holder.acquire()
     except Timeout:
         message = (
-            f"{str(place)!r} is being written by another process; wait until that has ended, or give another place "
+            f"{str(place)!r} is being written by another run; wait until that has ended, or give another place "
             "with --out (out=…)"
         )
         raise OutputError(message) from None
