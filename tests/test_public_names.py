@@ -56,15 +56,14 @@ def test_a_finished_audit_can_be_opened_again(tmp_path: Path) -> None:
 
 
 def test_a_coverage_is_not_given_to_a_labeler_that_would_not_know_of_it() -> None:
-    """It would be ignored silently; None and numbers alike."""
-    for coverage in (0.9, None):
-        with pytest.raises(
-            ValueError, match=f"coverage {coverage}, but 'keywords' gives no sets of kinds; leave it out"
-        ):
-            demur.audit(["Yes."], labeler=demur.KeywordLabeler(), coverage=coverage)
+    """It would be ignored silently; but None asks for no sets, and of keywords there are none."""
+    with pytest.raises(ValueError, match=r"coverage 0\.9, but 'keywords' gives no sets of kinds; leave it out"):
+        demur.audit(["Yes."], labeler=demur.KeywordLabeler(), coverage=0.9)
+    assert demur.audit(["Yes."], labeler=demur.KeywordLabeler(), coverage=None).rows == 1
     stating: Any = SimpleNamespace(name="mine", label=list, category_sets=CategorySets(0.9, 40, 0.1))
-    with pytest.raises(ValueError, match="the sets of 'mine' are its own; load it with that coverage"):
-        demur.audit(["Yes."], labeler=stating, coverage=0.8)
+    for coverage in (0.8, None):
+        with pytest.raises(ValueError, match="the sets of 'mine' are its own; load it with that coverage"):
+            demur.audit(["Yes."], labeler=stating, coverage=coverage)
 
 
 def test_an_audit_opens_labelers_by_the_names_that_a_benchmark_knows(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 from demur.documents import user_path
 from demur.studies.audit import audit as run_audit
@@ -78,13 +78,14 @@ def agree(  # noqa: PLR0913  # each is one option of the command line
         SourceError: A file is missing, or no row has annotations; with `strict`, a row cannot be read; or `split`,
             `texts` or a second source stand beside a crosswalk.
         OutputError: The page cannot be written, or something is there already.
-        TypeError: What is given is neither files nor rows, or the texts are no files.
+        TypeError: What is given is neither files nor rows, the texts are no files, or a number is no whole one.
         ValueError: There is no such number of draws or replies, no such seed or kind of annotator.
     """
     from demur.studies.annotated_source import read_annotated_source
     from demur.studies.annotation import agree as run_agree
     from demur.taxonomy import Taxonomy
 
+    _require_whole(resamples=resamples, seed=seed, discuss=discuss)
     if html is not None:
         from demur.studies.writing import require_room
 
@@ -161,7 +162,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     Raises:
         ClusterError: Ray is not installed or out of reach, or its workers cannot do their part.
         EndpointError: The judge that is named cannot be asked.
-        LabelerError: There is no labeler of that name, or the file that it names holds several annotators.
+        LabelerError: There is no labeler of that name, or the file that it names holds several annotators; or what the
+            labeler says of itself, or gives, is not what a labeler says or gives.
         SourceError: The source cannot be read; with `strict`, one of its rows.
         LayoutError: The rows fit no layout, or not the one that was named.
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed.
@@ -181,7 +183,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         )
     else:
         labeler = _named(labeler) if isinstance(labeler, str) else require_labeler(labeler)
-        if coverage != "auto":
+        if coverage != "auto" and (coverage is not None or getattr(labeler, "category_sets", None) is not None):
             message = f"coverage {coverage!r}, but {labeler.name!r} gives no sets of kinds; leave it out"
             if getattr(labeler, "category_sets", None) is not None:
                 message = (
@@ -203,7 +205,7 @@ def _write_reports(found: Audit) -> None:
 
 def benchmark(  # noqa: PLR0913  # each is one option of the command line
     source: str | Path | Mapping[str, Any] | Iterable[str | Path] | Iterable[Mapping[str, Any]] | pd.DataFrame,
-    labelers: Iterable[Labeler | str] = ("demur", "keywords", "annotators"),
+    labelers: Iterable[Labeler | str] | Labeler | str = ("demur", "keywords", "annotators"),
     *,
     taxonomy: Taxonomy | None = None,
     texts: Path | str | Iterable[Path | str] | None = None,
@@ -239,9 +241,10 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     Args:
         source: One or more JSONL files, or rows as they stand in one, or a pandas frame of them: `messages`, and
             `annotations` as for `agree`.
-        labelers: Labelers, or names: `demur` for the shipped classifier, `keywords`, `annotators` for everybody who
-            annotated the rows, each against the consensus of the others, `recorded:FILE` for everybody in another file
-            of annotations, and `judge:MODEL` for a language model at OpenAI (`demur.Judge.at` opens one elsewhere).
+        labelers: Labelers, or one, or names: `demur` for the shipped classifier, `keywords`, `annotators` for everybody
+            who annotated the rows, each against the consensus of the others, `recorded:FILE` for everybody in another
+            file of annotations, and `judge:MODEL` for a language model at OpenAI (`demur.Judge.at` opens one
+            elsewhere).
         taxonomy: Names the kinds; None for the shipped one.
         texts: One or more JSONL files, or folders of some, that hold the messages, by id, of rows without.
         split: Only rows of this split and those without one; None for all.
@@ -263,9 +266,9 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
             `texts` or a second source stand beside a crosswalk.
         EndpointError: A judge cannot be asked.
         OutputError: The folder cannot be written, or holds a leaderboard already.
-        LabelerError: There is no such labeler, or two have one name.
-        TypeError: What is given is neither files nor rows, the texts are no files, or one of the labelers is neither a
-            labeler nor a name.
+        LabelerError: There is no such labeler, two have one name, or one gives what is no verdict.
+        TypeError: What is given is neither files nor rows, the texts are no files, a number is no whole one, or one of
+            the labelers is neither a labeler nor a name.
         ValueError: A labeler decides under another policy than `standard`; there is no such number of draws, seed,
             price or kind of annotator.
     """
@@ -274,6 +277,7 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     from demur.studies.benchmark import benchmark as run_benchmark
     from demur.taxonomy import Taxonomy
 
+    _require_whole(resamples=resamples, seed=seed)
     if out is not None:
         from demur.report.leaderboard import require_board
 
@@ -285,7 +289,8 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
     )
     opener = Opener(kinds, rows.rows, by_id, lambda: _analyzer(kinds), lambda model: _judge(model, kinds))
     opened: list[Labeler] = []
-    for given in [labelers] if isinstance(labelers, str) else labelers:
+    is_single = isinstance(labelers, str) or callable(getattr(labelers, "label", None))
+    for given in cast("Iterable[Labeler | str]", [labelers] if is_single else labelers):
         if isinstance(given, str):
             opened += [labeler for spec in parse_labelers([given]) for labeler in opener.open(spec)]
         else:
@@ -299,6 +304,14 @@ def benchmark(  # noqa: PLR0913  # each is one option of the command line
 
         write_leaderboard(found, Path(out))
     return found
+
+
+def _require_whole(**given: object) -> None:
+    """Refuse what is no whole number; which numbers may be, statistics say."""
+    for name, number in given.items():
+        if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+            message = f"{name} {number!r}; give a whole number"
+            raise TypeError(message)
 
 
 def _named(name: str) -> Labeler:

@@ -354,6 +354,14 @@ def test_the_home_folder_may_be_a_tilde(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "board" / "leaderboard.html").is_file()
 
 
+@pytest.mark.parametrize("given", [{"seed": None}, {"resamples": 1e3}, {"discuss": True}], ids=str)
+def test_what_is_no_whole_number_is_refused(given: dict[str, Any]) -> None:
+    """By its name, before anything is read."""
+    [(name, number)] = given.items()
+    with pytest.raises(TypeError, match=f"{name} {number!r}; give a whole number"):
+        demur.agree([row("1", "full", "none")], **given)
+
+
 def test_texts_are_files_and_nothing_else() -> None:
     """Messages themselves stand in the rows."""
     with pytest.raises(TypeError, match="texts of dict; give JSONL files that hold messages by id, or folders"):

@@ -18,6 +18,7 @@ from demur.data.annotated import take_annotated
 from demur.data.intake import as_conversations
 from demur.errors import BudgetError, DemurError, EndpointError, LabelerError, SourceError
 from demur.labelers.judge import Judge
+from demur.labelers.keywords import KeywordLabeler
 from demur.studies.benchmark import benchmark
 from demur.studies.panel import Panel
 from demur.taxonomy import Taxonomy
@@ -349,6 +350,13 @@ def test_everything_is_kept_as_json_and_as_frames() -> None:
     assert "program" in found._repr_html_()
     with pytest.raises(KeyError, match="no labeler 'x'"):
         found["x"]
+
+
+def test_one_labeler_need_not_stand_in_a_list() -> None:
+    """Nor need its name."""
+    for labeler in (KeywordLabeler(), "keywords"):
+        board = demur.benchmark(rows(), labeler, resamples=2)
+        assert [entry.name for entry in board.entries] == ["keywords"]
 
 
 def test_recorded_labelers_open_from_a_file_that_knows_only_ids(tmp_path: Path) -> None:
