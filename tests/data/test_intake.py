@@ -103,12 +103,19 @@ def test_a_single_one_is_refused_at_the_call(single: Any) -> None:
         as_conversations(single)
 
 
-@pytest.mark.parametrize("item", [3, None, CHAT, b"No."], ids=["number", "none", "list", "bytes"])
+@pytest.mark.parametrize("item", [3, [3], b"No."], ids=["number", "list", "bytes"])
 def test_an_item_of_another_type_is_refused_with_its_place(item: object) -> None:
     """The message says what was met and what is accepted."""
     met = type(item).__name__
     with pytest.raises(TypeError, match=rf"^items:2: a conversation is {met}; give a demur\.Conversation, a string"):
         taken("No.", item)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")], ids=repr)
+def test_a_missing_item_is_said_to_be_missing(missing: Any) -> None:
+    """A column of a frame has some: to call it a float tells nobody what to do."""
+    with pytest.raises(TypeError, match=rf"items:2 is missing \({missing!r}\); drop it, or use demur\.audit"):
+        list(as_conversations(["No.", missing]))
 
 
 def test_a_dict_without_a_layout_or_reply_is_an_error_with_its_place() -> None:

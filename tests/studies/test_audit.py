@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import demur
 from demur.conversation import Conversation, Turn
 from demur.data.judged import Turns
 from demur.errors import LayoutError, OutputError, RowError, SourceError, TaxonomyError
@@ -107,6 +108,28 @@ class Stating(Scripted):
             return verdict
         kinds = ("privacy",) if reply == "No!" else ("privacy", "skill_level")
         return replace(verdict, category_set=kinds, group_set=tuple(TAXONOMY.group_of(kind) for kind in kinds))
+
+
+class Eager:
+    """Look like a DataFrame of polars, which gives columns where it is gone through."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows."""
+        return []
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the columns."""
+        return iter([pd.Series(["No."])])
+
+
+class Lazy:
+    """Look like a LazyFrame of polars."""
+
+    def collect(self) -> None:
+        """Compute."""
+
+    def collect_schema(self) -> None:
+        """Name the columns."""
 
 
 @pytest.fixture
@@ -1050,16 +1073,64 @@ def test_what_is_no_data_is_answered_with_what_would_be(given: Any) -> None:
         ({"prompt": ["Q", "R"], "response": ["No.", "Yes."]}, "of columns, give pandas.DataFrame(data)"),
         ({"prompt": "Q", "response": "No."}, "put a single one into a list"),
         ({side: [{"role": "user", "content": "Q"}] for side in ("chosen", "rejected")}, "put a single one into a list"),
-        (pa.table({"response": ["No."]}), "of a table of Arrow, give table.to_pylist()"),
+        (pa.table({"response": ["No."]}), "of a table or column of Arrow, give data.to_pylist()"),
+        (pa.array([{"response": "No."}]), "of a table or column of Arrow, give data.to_pylist()"),
+        (pa.table({"a": [1]}).to_reader(), "of a reader of Arrow, give data.read_all().to_pylist()"),
+        (Eager(), "of a polars DataFrame, give data.to_dicts()"),
+        (Lazy(), "of a polars LazyFrame, give data.collect().to_dicts()"),
         (io.StringIO('{"response": "No."}'), "of a file, give the name"),
     ],
-    ids=["columns", "a row", "a pair", "a table", "a file"],
+    ids=["columns", "a row", "a pair", "a table", "an array", "a reader", "polars", "lazy polars", "a file"],
 )
 def test_what_holds_rows_otherwise_is_answered_with_how(given: Any, said: str) -> None:
     """An open file would be judged line by line."""
     with pytest.raises(TypeError) as error:
         audit(given, labeler=Scripted())
     assert str(error.value).endswith(f"; {said}")
+
+
+@pytest.mark.parametrize("given", [pa.array([{"response": "No."}]), Eager(), Lazy()], ids=["array", "polars", "lazy"])
+def test_labelers_and_agreement_say_how_rows_are_given_too(given: Any) -> None:
+    """In the words of an audit."""
+    with pytest.raises(TypeError, match=r"of a .*, give data\..*\(\)"):
+        KeywordLabeler().label(given)
+    with pytest.raises(TypeError, match=r"of a .*, give data\..*\(\)"):
+        demur.agree(given)
+
+
+def test_a_list_of_messages_is_a_conversation() -> None:
+    """Among several, as a client keeps them."""
+    said = ("I can't help with that.", "Yes.")
+    chats: Any = [[{"role": "user", "content": "Q"}, {"role": "assistant", "content": one}] for one in said]
+    assert list(audit(chats, labeler=KeywordLabeler()).to_frame()["verdict"]) == ["full", "none"]
+    assert [one.outcome for one in KeywordLabeler().label(chats)] == ["full", "none"]
+
+
+def test_a_reply_that_is_taken_for_a_name_is_told_where_it_goes() -> None:
+    """A file that is missing is not."""
+    with pytest.raises(SourceError, match=r"; a single reply goes into a list, as in demur\.audit\(\[reply\]\)"):
+        audit("I can't help with that", labeler=Scripted())
+    with pytest.raises(SourceError) as error:
+        audit("my file.jsonl", labeler=Scripted())
+    assert "into a list" not in str(error.value)
+
+
+def test_fields_that_are_no_mapping_are_refused() -> None:
+    """A name alone says nothing of its part."""
+    fields: Any = "answer"
+    with pytest.raises(TypeError, match=r"fields is 'answer'; give a mapping of part to column"):
+        audit([{"answer": "No."}], labeler=Scripted(), fields=fields)
+
+
+def test_what_names_a_path_is_one(rows: Path) -> None:
+    """Of whatever class."""
+
+    class Named:
+        def __fspath__(self) -> str:
+            return str(rows)
+
+    named: Any = Named()
+    assert audit(named, labeler=Scripted()).rows == 10
 
 
 def test_a_source_without_a_name_is_none() -> None:

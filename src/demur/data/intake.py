@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation, Turn
 from demur.data.api_objects import opened
+from demur.data.likeness import is_conversation
 from demur.data.reasoning import set_reasoning_apart
 from demur.data.rows import Row
 from demur.data.shapes import detect, parse_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["as_conversations", "is_frame", "plain", "plain_fields", "records"]
+__all__ = ["as_conversations", "how_held", "is_frame", "plain", "plain_fields", "records"]
 
 _PLACE = "items"
 # The types of `pandas.NA` and `pandas.NaT`, by name: pandas is not imported where nobody else did.
@@ -29,6 +30,17 @@ _MISSING = frozenset({"NAType", "NaTType"})
 def is_frame(data: object) -> TypeGuard[pd.DataFrame]:
     """Tell whether the data are a pandas frame, without importing pandas where nobody else did."""
     return all(hasattr(data, name) for name in ("to_dict", "notna", "columns"))
+
+
+def how_held(data: object) -> str | None:
+    """Say how the rows of a table of another library are given, by what it has; None where it is none."""
+    if hasattr(data, "to_dicts"):
+        return "of a polars DataFrame, give data.to_dicts()"
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
+        return "of a polars LazyFrame, give data.collect().to_dicts()"
+    if hasattr(data, "read_all") and hasattr(data, "schema"):
+        return "of a reader of Arrow, give data.read_all().to_pylist()"
+    return "of a table or column of Arrow, give data.to_pylist()" if hasattr(data, "to_pylist") else None
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, object]]:
@@ -59,6 +71,9 @@ def as_conversations(items: Iterable[Conversation | str | Mapping[str, Any]]) ->
     """
     if is_frame(items):
         return _conversations(iter(records(items)))
+    if how := how_held(items):
+        message = f"Demur takes several conversations; met {type(items).__name__}, {how}"
+        raise TypeError(message)
     if isinstance(items, str | bytes | Conversation | Mapping):
         message = f"Demur takes several conversations; put a single one into a list (met one {type(items).__name__})"
         raise TypeError(message)
@@ -92,12 +107,19 @@ def _conversations(items: Iterator[object]) -> Iterator[Conversation]:
             yield replace(parse_text(item, where=f"{_PLACE}:{place + 1}"), row_id=place)
         elif isinstance(item, Mapping):
             yield from _row_conversations(Row(place, opened(plain_fields(item)), _PLACE, place + 1))
+        elif isinstance(item, list | tuple) and is_conversation(plain(item)):
+            yield from _row_conversations(Row(place, opened({"messages": plain(item)}), _PLACE, place + 1))
         else:
-            message = (
-                f"{_PLACE}:{place + 1}: a conversation is {type(item).__name__}; "
-                "give a demur.Conversation, a string, or a dict such as {'messages': […]}"
-            )
-            raise TypeError(message)
+            raise _no_conversation(item, f"{_PLACE}:{place + 1}")
+
+
+def _no_conversation(item: object, where: str) -> TypeError:
+    if plain(item) is None:
+        return TypeError(f"{where} is missing ({item!r}); drop it, or use demur.audit, which counts it")
+    return TypeError(
+        f"{where}: a conversation is {type(item).__name__}; give a demur.Conversation, a string, or a dict such as "
+        "{'messages': […]}"
+    )
 
 
 def _without_thinking(conversation: Conversation) -> Conversation:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from demur.crosswalk import Crosswalk
 from demur.data.annotated import ANNOTATOR_KINDS, read_annotated, take_annotated
 from demur.data.foreign import read_foreign
-from demur.data.intake import is_frame, records
+from demur.data.intake import how_held, is_frame, records
 from demur.data.labelled import read_texts
 from demur.documents import user_path
 from demur.errors import SourceError
@@ -77,7 +77,7 @@ def _items(source: object) -> list[Any]:
         return [{name: value for name, value in row.items() if value is not None} for row in records(source)]
     if isinstance(source, str | Path | Mapping):
         return [source]
-    if not isinstance(source, Iterable):
+    if not isinstance(source, Iterable) or how_held(source):
         raise _no_rows([source])
     return list(source)
 
@@ -94,10 +94,8 @@ def _paths(texts: Path | str | Iterable[Path | str] | None) -> list[Path]:
 
 def _no_rows(items: Sequence[object]) -> TypeError:
     met = ", ".join(sorted({type(item).__name__ for item in items}))
-    message = (
-        f"Demur measures what stands in files or in rows with `annotations`; met {met}; "
-        "give paths, or dicts, or one pandas frame"
-    )
+    how = next(filter(None, map(how_held, items)), "give paths, or dicts, or one pandas frame")
+    message = f"Demur measures what stands in files or in rows with `annotations`; met {met}; {how}"
     return TypeError(message)
 
 

@@ -109,7 +109,8 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         OutputError: The folder cannot be used, holds another audit or a file that is read, or cannot be resumed; or
             another process writes to it.
         TaxonomyError: A kind is named like a column of the verdicts.
-        TypeError: What is given as data is neither the name of a source nor several conversations.
+        TypeError: What is given as data is neither the name of a source nor several conversations; or the fields are no
+            mapping.
         ValueError: There is no such policy, or the labeler has another; or both `resume` and `overwrite` are asked for;
             or sides of several pairs say that they are of row 0.
     """
@@ -122,7 +123,7 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     if taxonomy is None:
         own = getattr(labeler, "taxonomy", None)
         taxonomy = own if isinstance(own, Taxonomy) else Taxonomy.load()
-    options = ReadingOptions(limit, layout, {} if fields is None else dict(fields), turns)
+    options = ReadingOptions(limit, layout, _columns(fields), turns)
     cluster = Cluster.of(on) if isinstance(on, str) else on
     opened = open_input(source, options, on_layout)
     stamps = {file: stamp(file) for file in opened.files}
@@ -160,6 +161,13 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
     if out is None:
         weakref.finalize(found, _remove, folder.path, of=os.getpid())
     return found
+
+
+def _columns(fields: Mapping[str, str] | None) -> dict[str, str]:
+    if fields is not None and not isinstance(fields, Mapping):
+        message = f"fields is {fields!r}; give a mapping of part to column, such as {{'response': 'answer'}}"
+        raise TypeError(message)
+    return {} if fields is None else dict(fields)
 
 
 def _remove(folder: Path, *, of: int) -> None:

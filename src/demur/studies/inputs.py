@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import operator
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeGuard
 
 from demur.conversation import Conversation
+from demur.data.files import is_supported
 from demur.data.intake import plain
 from demur.data.reading import read_conversations, until_understood
 from demur.data.sources import BrokenRow, Source, open_source
+from demur.errors import SourceError
 from demur.studies.memory import MEMORY, RowReader, rows_of
 
 if TYPE_CHECKING:
@@ -108,11 +111,23 @@ def open_input(
         LayoutError: There is no layout of the name that the options give.
         TypeError: It is neither the name of a source nor several conversations.
     """
-    if isinstance(source, str | Path):
-        return _FromSource(open_source(str(source)), options, on_layout)
+    if isinstance(source, str | os.PathLike):
+        return _FromSource(_opened(os.fsdecode(source)), options, on_layout)
     if isinstance(source, Source):
         return _FromSource(source, options, on_layout)
     return _FromMemory(rows_of(source), options, on_layout)
+
+
+def _opened(name: str) -> Source:
+    """Open a named source; of a reply that is taken for a name, say how it is given."""
+    try:
+        return open_source(name)
+    except SourceError as error:
+        # A file may have blanks in its name, and then mostly has an ending too.
+        if name.strip() and any(map(str.isspace, name)) and not is_supported(Path(name)):
+            message = f"{error}; a single reply goes into a list, as in demur.audit([reply])"
+            raise SourceError(message) from error
+        raise
 
 
 def rows_up_to(source: str, most: int) -> int | None:

@@ -13,7 +13,7 @@ from demur.conversation import Conversation
 from demur.data.api_objects import opened
 from demur.data.files import is_supported
 from demur.data.hub import HUB_PREFIX
-from demur.data.intake import as_conversations, is_frame, plain, plain_fields, records
+from demur.data.intake import as_conversations, how_held, is_frame, plain, plain_fields, records
 from demur.data.likeness import is_conversation
 from demur.data.reading import read_row, warn_of_doubt
 from demur.data.rows import BrokenRow, Row
@@ -46,7 +46,7 @@ def rows_of(data: object) -> Iterable[object]:
     """
     if is_frame(data):
         return records(data)
-    if isinstance(data, _NOT_SEVERAL) or not isinstance(data, Iterable):
+    if isinstance(data, _NOT_SEVERAL) or not isinstance(data, Iterable) or how_held(data):
         message = (
             f"an audit of one {type(data).__name__}; give the name of a source, a pandas DataFrame, "
             f"or several of {_ACCEPTED}{_how_else(data)}"
@@ -59,8 +59,8 @@ def _how_else(data: object) -> str:
     """Say, for the end of an error, how the rows are given that an object is or has."""
     if isinstance(data, io.IOBase):
         return "; of a file, give the name"
-    if hasattr(data, "to_pylist"):
-        return "; of a table of Arrow, give table.to_pylist()"
+    if how := how_held(data):
+        return f"; {how}"
     if isinstance(data, Mapping):
         if any(hasattr(value, "column_names") for value in data.values()):
             return f"; of a DatasetDict, give one of its parts: {', '.join(map(str, data))}"
@@ -135,6 +135,8 @@ class RowReader:
                 return tuple(self._placed(one, position) for one in as_conversations([given]))
             if isinstance(given, Mapping):
                 return self._row_replies(_row(position, given))
+            if isinstance(given, list | tuple) and is_conversation(plain(given)):
+                return self._row_replies(_row(position, {"messages": given}))
             if isinstance(given, str | os.PathLike):
                 _require_no_name(position, given)
             if isinstance(given, str):
