@@ -106,7 +106,7 @@ def test_a_run_that_is_under_way_is_joined_by_no_other(demur: Demur, llm_server:
     with AuditFolder(tmp_path / "out").held("spending-"):
         code, _, errors = demur(*words, "--overwrite")
     assert code == 1
-    assert "is being written by another process" in errors
+    assert "is being written by another run" in errors
     assert n_stored(tmp_path, "charges") == 4
     assert llm_server.n_paid == 4
 

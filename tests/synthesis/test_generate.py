@@ -422,7 +422,7 @@ def test_a_run_that_is_under_way_is_joined_by_no_other(
         for further in ("--resume", "--overwrite"):
             code, _, errors = demur(*words, further)
             assert code == 1
-            assert "is being written by another process" in errors
+            assert "is being written by another run" in errors
     assert (tmp_path / "rows.journal.jsonl").read_bytes() == journal
     code, printed, errors = demur(*words, "--resume")
     assert code == 0, errors
