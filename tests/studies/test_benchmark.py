@@ -350,6 +350,8 @@ def test_everything_is_kept_as_json_and_as_frames() -> None:
     assert "program" in found._repr_html_()
     with pytest.raises(KeyError, match="no labeler 'x'"):
         found["x"]
+    assert [found[name] for name in found] == list(found.entries)
+    assert ("program" in found, "x" in found, len(found)) == (True, False, len(MODELS) + 1)
 
 
 def test_one_labeler_need_not_stand_in_a_list() -> None:

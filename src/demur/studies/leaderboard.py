@@ -10,7 +10,7 @@ from demur.stats.numbers import NOT_AVAILABLE, decimal
 from demur.studies.writing import without_nan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
 
@@ -224,6 +224,18 @@ class Leaderboard:
     def has_costs(self) -> bool:
         """Tell whether any cost is known, and so whether there is something to draw over it."""
         return not all(math.isnan(entry.pace.usd_per_million) for entry in self.entries)
+
+    def __len__(self) -> int:
+        """Count the labelers."""
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the labelers, as through those of a mapping, the best first."""
+        return (entry.name for entry in self.entries)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a labeler has this name."""
+        return any(entry.name == name for entry in self.entries)
 
     def __getitem__(self, name: str) -> Entry:
         """Return the entry of a labeler.
