@@ -63,9 +63,9 @@ METHODS = (
         (
             "95%, percentiles of a bootstrap over different requests; for AUROC, whose percentiles begin too high, its "
             "standard deviation over these draws, on the scale of its logit. They hold the draw of requests, and not "
-            f"that of annotators. There is none from fewer than {LEAST_CLUSTERS}, for which they would be too narrow (AUROC "
-            "needs as many on either side, kappa and alpha as many with an answer that is not the commonest one), nor "
-            "where most draws give the same figure."
+            f"that of annotators. There is none from fewer than {LEAST_CLUSTERS}, for which they would be too narrow "
+            "(AUROC needs as many on either side, kappa and alpha as many with an answer that is not the commonest "
+            "one), nor where most draws give the same figure."
         ),
     ),
     (
