@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demur.conversation import Conversation
-from demur.data.api_objects import opened
+from demur.data.api_objects import unwrapped
 from demur.data.intake import as_conversations
 from demur.data.reading import read_conversations
 from demur.data.sources import open_source
@@ -40,6 +40,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "gemini without a role": {"candidates": [{"content": {"parts": [{"text": SAID}]}}]},
     "bedrock": {"output": {"message": {"role": "assistant", "content": [{"text": SAID}]}}, "stopReason": "end_turn"},
     "ollama": {"model": "m", "message": MESSAGE, "done": True},
+    "gemini that thinks": {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": SAID}]}}]
+    },
     "anthropic": {"type": "message", "role": "assistant", "content": [{"type": "text", "text": SAID}]},
 }
 TURNS = [*((turn["role"], turn["content"]) for turn in ASKED), ("assistant", SAID)]
@@ -94,6 +97,51 @@ def test_of_several_answers_none_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"model": "m", "prompt": "Hi?"}, [("user", "Hi?")]),
+        ({"input": "Hi?", "instructions": "Be kind."}, [("system", "Be kind."), ("user", "Hi?")]),
+        (
+            {"contents": [{"parts": [{"text": "Hi?"}]}], "systemInstruction": {"parts": [{"text": "Be kind."}]}},
+            [("system", "Be kind."), ("user", "Hi?")],
+        ),
+    ],
+    ids=["completions", "responses", "gemini"],
+)
+def test_what_was_asked_is_read_in_each_form(
+    request_: dict[str, Any], said: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """Beside the answer; as an object, and as its JSON."""
+    path = tmp_path / "a.jsonl"
+    for asked in (request_, json.dumps(request_)):
+        assert turns_of(path, {"request": asked, "response": ANSWERS["chat completion"]}) == [[*said, TURNS[-1]]]
+
+
+def test_the_columns_are_the_users_own(tmp_path: Path) -> None:
+    """What is opened stays under its name, too, so that it can be given."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"body": {"messages": ASKED}, "result": ANSWERS["chat completion"]}), encoding="utf-8")
+    for fields in ({}, {"prompt": "body"}, {"response": "result"}, {"prompt": "body", "response": "result"}):
+        (found,) = read_conversations(open_source(str(path)), fields=fields)
+        assert isinstance(found, Conversation)
+        assert found.reply == SAID
+        assert found.request == ASKED[-1]["content"]
+
+
+def test_a_document_may_be_one_answer(tmp_path: Path) -> None:
+    """Its list of choices is no table of rows; a list of rows under the same name is."""
+    path = tmp_path / "a.json"
+    for document, replies in (
+        (ANSWERS["chat completion"], [SAID]),
+        ({"candidates": [{"prompt": "Hi?", "text": SAID}]}, [SAID]),
+        ({"message": MESSAGE, "data": [{"prompt": "Hi?", "response": "No."}]}, ["No."]),
+    ):
+        path.write_text(json.dumps(document), encoding="utf-8")
+        found = list(read_conversations(open_source(str(path))))
+        assert [one.reply for one in found if isinstance(one, Conversation)] == replies
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         {"prompt": "Hi?", "response": "No."},
@@ -101,13 +149,26 @@ def test_of_several_answers_none_is_taken(tmp_path: Path) -> None:
         {"messages": ASKED, "response": [{"role": "user", "content": "Hi?"}]},
         {"messages": [*ASKED, MESSAGE], "result": {"score": 1.0}},
         {"prompt": "As JSON.", "response": '{"answer": "yes"}'},
+        {"prompt": "As JSON.", "response": '{"candidates": [{"text": "Jane Doe"}]}'},
+        {"prompt": "As JSON.", "response": '{"question": "Which?", "choices": [{"text": "This"}]}'},
+        {"prompt": "As JSON.", "response": json.dumps({"message": MESSAGE, "n": 1})},
         {"prompt": "As JSON.", "response": "{broken"},
-        {"response": "A text.", "choices": [{"message": MESSAGE}]},
+        {"prompt": json.dumps({"messages": ASKED}), "response": "It lacks a model."},
+        {"instruction": "Mend it.", "input": json.dumps({"model": "m", "messages": ASKED}), "output": "It is whole."},
+        {"question": "Who?", "answer": "Ann.", "candidates": [{"text": "A passage on Ann."}]},
     ],
 )
 def test_other_objects_are_left_as_they_are(fields: dict[str, object]) -> None:
-    """Options, figures, a user's turn, JSON that a model wrote, and what stands beside a reply that is there."""
-    assert opened(fields) == fields
+    """Options, figures, a user's turn, and JSON that was written or asked about."""
+    assert unwrapped(fields) == fields
+
+
+@pytest.mark.parametrize("beside", ["answer", "text", "reply", "assistant", "prediction", "gpt4_response"])
+def test_a_reply_that_is_there_is_judged(beside: str, tmp_path: Path) -> None:
+    """Whatever else a row holds of an API's."""
+    for further in ({"result": ANSWERS["chat completion"]}, ANSWERS["chat completion"]):
+        rows = turns_of(tmp_path / "a.jsonl", {"prompt": "Hi?", beside: "It is there.", **further})
+        assert rows == [[("user", "Hi?"), ("assistant", "It is there.")]]
 
 
 def test_rows_in_memory_are_opened_too() -> None:

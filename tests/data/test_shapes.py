@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demur.conversation import Turn
+from demur.conversation import Conversation, Turn
 from demur.data.doubts import prompt_doubt, reply_doubt
+from demur.data.reading import read_conversations
 from demur.data.rows import Row
 from demur.data.shapes import LAYOUT_NAMES, Layout, detect, named, parse_text
+from demur.data.sources import open_source
 from demur.errors import LayoutError, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from demur.conversation import Conversation
+    from pathlib import Path
 
 Fields = dict[str, object]
 
@@ -714,9 +715,19 @@ def test_what_was_said_before_a_prompt_has_many_names(column: str) -> None:
     """Beside a reply as beside a pair; messages alone, which wait for it, are what it answers."""
     fields: Fields = {"question": "And why?", column: CHAT, "response": "Because."}
     assert [turn.content for turn in read(fields)[0].turns] == ["Hi?", "No.", "And why?", "Because."]
-    if column in ("context", "chat_history"):
-        alone: Fields = {column: [*CHAT, USER], "response": "Because."}
-        assert [turn.content for turn in read(alone)[0].turns] == ["Hi?", "No.", "Hi?", "Because."]
+    waiting = [*CHAT, USER]
+    assert [turn.content for turn in read({**fields, column: waiting})[0].turns] == [
+        *("Hi?", "No.", "Hi?", "And why?", "Because.")
+    ]
+    pair: Fields = {"prompt": "And why?", column: CHAT, "chosen": "Because.", "rejected": "No."}
+    task: Fields = {"instruction": "And why?", column: CHAT, "output": "Because."}
+    for further in (pair, task):
+        assert [turn.content for turn in read(further)[0].turns] == ["Hi?", "No.", "And why?", "Because."]
+    # Where nothing else is asked, or the same again, it is asked once.
+    for alone in ({column: waiting}, {column: waiting, "prompt": "Hi?"}):
+        assert [turn.content for turn in read({**alone, "response": "Because."})[0].turns] == [
+            *("Hi?", "No.", "Hi?", "Because.")
+        ]
 
 
 def test_a_reply_that_repeats_its_prompt_is_the_whole_conversation() -> None:
@@ -724,6 +735,11 @@ def test_a_reply_that_repeats_its_prompt_is_the_whole_conversation() -> None:
     told: Fields = {"prompt": "Hi?", "system": "Be terse.", "response": "No."}
     for echo in ("<|im_start|>user\nHi?<|im_end|>\n<|im_start|>assistant\nNo.<|im_end|>", HH.strip(), CHAT):
         assert read({**told, "response": echo})[0].turns == read(told)[0].turns
+    again: Fields = {"prompt": [*CHAT, {"role": "user", "content": "And why?"}]}
+    told_again = [{"role": "user", "content": "And why?"}, {"role": "assistant", "content": "Because."}]
+    assert [turn.content for turn in read({**again, "response": told_again})[0].turns] == [
+        *("Hi?", "No.", "And why?", "Because.")
+    ]
     # What begins with another request is what the assistant wrote, when it was asked for a transcript.
     written = "Human: Who are you?\n\nAssistant: I am one."
     assert read({"prompt": "Write a chat.", "response": written})[0].reply == written
@@ -735,6 +751,8 @@ def test_who_spoke_makes_one_message_a_row_under_any_name() -> None:
         with pytest.raises(LayoutError, match=r"hold one message a row"):
             detect({"thread": "a", column: "user", "text": "Hi?"})
     assert detect({"author": "Ann", "text": "No."}).name == "reply"
+    # A reply that is named as one is no turn of the user's.
+    assert detect({"author": "bard", "response": "No."}).name == "reply"
 
 
 @pytest.mark.parametrize(
@@ -746,6 +764,14 @@ def test_a_request_under_a_further_name_is_read(prompt: str) -> None:
     assert read(fields)[0].turns == UNDER_SYSTEM
 
 
+def test_an_attack_is_what_was_asked_where_there_is_one(tmp_path: Path) -> None:
+    """Beside its goal, which was asked for as it is where the attack is empty, be that in the first row."""
+    rows = [{"adversarial": asked, "vanilla": "A lock?", "completion": "No."} for asked in ("", "Play a thief.")]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = list(read_conversations(open_source(str(tmp_path / "a.jsonl"))))
+    assert [one.request for one in found if isinstance(one, Conversation)] == ["A lock?", "Play a thief."]
+
+
 def test_a_chat_that_waits_for_the_answer_to_a_tool_has_its_reply_elsewhere() -> None:
     """The call before it is no reply to judge."""
     call = {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]}
@@ -754,6 +780,12 @@ def test_a_chat_that_waits_for_the_answer_to_a_tool_has_its_reply_elsewhere() ->
     fields: Fields = {"messages": chat, "generations": ["It rains there.", "Rain."]}
     with pytest.raises(RowError, match=r"the messages end with the tool's\. 'generations' is a list"):
         read(fields)
+
+
+def test_options_beside_an_answer_are_no_replies() -> None:
+    """Question and answer are what a file of such questions holds."""
+    fields: Fields = {"question": "Where?", "answer": "In Mali.", "candidates": ["In Mali.", "In Chad."]}
+    assert detect(fields).columns["response"] == "answer"
 
 
 @pytest.mark.parametrize("column", ["generations", "responses", "model_outputs", "predictions", "samples"])
@@ -776,9 +808,15 @@ def test_a_reference_is_not_judged_in_place_of_what_was_generated(column: str) -
 def test_a_row_as_json_is_no_bare_reply(fields: Fields) -> None:
     """The lines of a file were judged with the request in them; a question and its answer, a model may write."""
     for text in (json.dumps(fields), json.dumps(CHAT)):
-        with pytest.raises(RowError, match=r"is a row as JSON; give it decoded, as json\.loads\(text\)"):
+        with pytest.raises(RowError, match=r"is a row as JSON; give it decoded, as json\.loads\(text\), or, if it"):
             parse_text(text)
-    for written in ('{"question": "Hi?", "answer": "No."}', "{broken", "[1, 2]", "{}"):
+    for written in (
+        '{"question": "Hi?", "answer": "No."}',
+        "{broken",
+        "[1, 2]",
+        "{}",
+        '[{"from": "Here", "to": "There"}]',
+    ):
         assert parse_text(written).reply == written
 
 

@@ -104,7 +104,7 @@ def _text(given: str) -> str:
 
 def _conversation(text: str, prompt: str | None, system: str | None) -> Conversation:
     from demur.conversation import Conversation, Turn
-    from demur.data.api_objects import opened
+    from demur.data.api_objects import unwrapped
     from demur.data.rows import Row
     from demur.data.shapes import detect, parse_text
     from demur.data.transcripts import has_role_tokens
@@ -132,7 +132,7 @@ def _conversation(text: str, prompt: str | None, system: str | None) -> Conversa
         fields = {"messages": fields}
     if not isinstance(fields, dict):
         return Conversation((Turn("assistant", text.strip()),))
-    row = Row(position=0, fields=opened(fields), file="the conversation given", line=1)
+    row = Row(position=0, fields=unwrapped(fields), file="the conversation given", line=1)
     try:
         layout = detect(row.fields)
     except LayoutError as error:

@@ -139,7 +139,9 @@ def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
     if not (has_role_tokens(text) or is_hh(text)):
         # The input that an instruction speaks of, or a question's context, is said in the same turn.
         text = "\n\n".join(each for each in (asked, about) if each)
-        return (*_history(values, where), *((Message("user", text),) if text else ()))
+        said, asked_now = _history(values, where), ((Message("user", text),) if text else ())
+        # Some keep the prompt as the last of what was said, too.
+        return (*(said[:-1] if said[-1:] == asked_now else said), *asked_now)
     said = read_transcript(text, where)
     # A prompt that is a transcript ends with the reply's own heading, which the reply fills.
     said = said[:-1] if said[-1].role == "assistant" and not said[-1].content else said
@@ -181,25 +183,25 @@ def _answered(opening: tuple[Message, ...], value: object, where: str, column: s
         said = read_messages(value, where)
     elif isinstance(value, str) and (has_role_tokens(value) or is_answered_hh(value)):
         transcript = read_transcript(value, where)
-        said = transcript if _begins_as(transcript, opening) else ()
+        said = transcript if _place_of(transcript, opening) is not None else ()
     if not said:
         return (*opening, Message("assistant", _reply_text(value, where, column)))
-    return (*_systems(opening, said), *said) if _begins_as(said, opening) else (*opening, *said)
+    place = _place_of(said, opening)
+    if place is None:
+        return (*opening, *said)
+    before = opening[:place]
+    has_system = any(message.role == "system" for message in before)
+    return (*before, *(message for message in said if not has_system or message.role != "system"))
 
 
-def _begins_as(said: Sequence[Message], opening: Sequence[Message]) -> bool:
-    """Tell whether what was said begins with what a user says in the opening."""
+def _place_of(said: Sequence[Message], opening: Sequence[Message]) -> int | None:
+    """Return where in an opening stands the user's turn that what was said begins with; None where it does not."""
     first = next((message for message in said if message.role != "system"), None)
-    if first is None or first.role != "user":
-        return False
-    asked = {_squeezed(message.content) for message in opening if message.role == "user"}
-    return _squeezed(first.content) in asked - {""}
-
-
-def _systems(opening: Sequence[Message], said: Sequence[Message]) -> list[Message]:
-    """Return the system prompts of an opening, unless what repeats it has one."""
-    has_one = any(message.role == "system" for message in said)
-    return [] if has_one else [message for message in opening if message.role == "system"]
+    if first is None or first.role != "user" or not first.content:
+        return None
+    asked = _squeezed(first.content)
+    places = [i for i, message in enumerate(opening) if message.role == "user" and _squeezed(message.content) == asked]
+    return places[-1] if places else None
 
 
 def _reply_text(value: object, where: str, column: str) -> str | None:

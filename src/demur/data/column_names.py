@@ -57,6 +57,8 @@ def spelling(name: str, columns: Collection[str]) -> str | None:
     return _by_folded(frozenset(columns)).get(folded(name))
 
 
+# Asked of every column of every row.
+@lru_cache(maxsize=1024)
 def is_named_as_reply(column: str) -> bool:
     """Tell whether a column is named as what somebody replied, and not as a reference or a judge: `gpt4_response`."""
     words = _words(column)

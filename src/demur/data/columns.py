@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHATS",
     "REFERENCE",
+    "REPLIES",
     "SHAPES",
     "USER",
     "Column",
@@ -39,7 +40,7 @@ _PROMPTS = ("prompt", "question", "query", "instruction", "request", "user_promp
 _FURTHER_PROMPTS = (
     *("user_input", "user_message", "user_query", "human", "problem", "goal", "inputs", "input_text"),
     # As sets of attacks have it: what was sent, before what is behind it.
-    *("adversarial_prompt", "jailbreak_prompt", "adversarial", "test_case", "forbidden_prompt", "vanilla"),
+    *("adversarial_prompt", "jailbreak_prompt", "test_case", "forbidden_prompt"),
 )
 USER = "user"
 """What a user said, or the name of who asked."""
@@ -210,17 +211,25 @@ _SYSTEM = {
         ("system", "system_prompt", "system_message", "system_instruction", "preamble"), likeness.is_system
     )
 }
-# Where a chat stands under `context`, it is what was said before; a text there is what is asked about.
+# Where messages stand under `context`, they are what was said before; a text there is what is asked about.
+_SAID_BEFORE = ("chat_history", "conversation_history", "previous_messages")
 _HISTORY = {
-    "history": Column(
-        ("history", "chat_history", "conversation_history", "previous_messages", "context"), likeness.is_history
+    "history": _either(
+        Column(("history",), likeness.is_history),
+        Column(_SAID_BEFORE, likeness.is_filled_history),
+        Column(("context",), likeness.is_messages),
     )
 }
 # A user's name is told from what a user said by its words, and an empty column hides no other one.
 _PROMPT = _either(
     Column(_PROMPTS, likeness.is_textual), Column((USER,), is_in_words), Column((_INPUT,), likeness.is_filled_text)
 )
-_FURTHER_PROMPT = Column(_FURTHER_PROMPTS, likeness.is_filled_text)
+# An attack may be empty where its goal is asked for as it is.
+_FURTHER_PROMPT = _either(
+    Column(_FURTHER_PROMPTS, likeness.is_filled_text),
+    Column(("adversarial",), likeness.is_textual_but_no_number),
+    Column(("vanilla",), likeness.is_filled_text),
+)
 _USERS_PROMPT = _either(
     Column((USER,), likeness.is_filled_text),
     Column((_INPUT, USER), likeness.is_textual),
@@ -233,9 +242,10 @@ _PASSAGE = {"input": Column((_INPUT, "context"), likeness.is_passage)}
 _SIDES = {"chosen": Column(("chosen",), likeness.is_textual), "rejected": Column(("rejected",), likeness.is_textual)}
 _RESPONSE = Column(_RESPONSES, likeness.is_textual, is_named_as_reply, (REFERENCE,))
 _TEXT_RESPONSE = Column(_RESPONSES, likeness.is_textual, is_named_as_reply, (REFERENCE, "text"))
-_OPEN_CHAT = Column((*_KEPT_CHATS, "chat_history", "context"), likeness.is_open_chat)
+_OPEN_CHAT = Column(_KEPT_CHATS, likeness.is_open_chat)
 # Without a prompt beside it, a name that only ends like a reply's says too little.
-_BARE_RESPONSES = (*_RESPONSES, REFERENCE, "text")
+REPLIES = (*_RESPONSES, REFERENCE, "text")
+"""Under what a reply goes, the likeliest name first; a text under the last two may be something else."""
 
 # In the order of detection: what is marked most clearly comes first, the bare reply last.
 SHAPES = (
@@ -263,7 +273,12 @@ SHAPES = (
             "output": Column((*_OF_MODELS, "output", "response"), likeness.is_textual, is_named_as_reply),
         },
         chats.read_alpaca,
-        {"input": Column(("input", "context"), likeness.is_textual), **_SYSTEM, **_HISTORY, **_SIDE},
+        {
+            "input": _either(Column((_INPUT,), likeness.is_textual), Column(("context",), likeness.is_text_about)),
+            **_SYSTEM,
+            **_HISTORY,
+            **_SIDE,
+        },
     ),
     *(
         Shape(
@@ -277,6 +292,13 @@ SHAPES = (
             (_FURTHER_PROMPT, _RESPONSE),
             (_USERS_PROMPT, _TEXT_RESPONSE),
         )
+    ),
+    # Where nothing else is asked, what was said before ends with it.
+    Shape(
+        "prompt_response",
+        {"prompt": Column((*_SAID_BEFORE, "context"), likeness.is_open_chat), "response": _RESPONSE},
+        chats.read_pair,
+        {**_SYSTEM, **_SIDE},
     ),
     # Of a whole conversation and a reply beside it, which may be the same one, the latter is judged where it is named.
     Shape(
@@ -299,9 +321,9 @@ SHAPES = (
         chats.read_message,
     ),
     # A number is a bare reply only where there is no text to be one.
-    Shape("reply", {"response": Column(_BARE_RESPONSES, likeness.is_textual_but_no_number)}, chats.read_reply, _SIDE),
+    Shape("reply", {"response": Column(REPLIES, likeness.is_textual_but_no_number)}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, likeness.is_textual_but_no_number)}, chats.read_text, _SIDE),
-    Shape("reply", {"response": Column(_BARE_RESPONSES, likeness.is_textual)}, chats.read_reply, _SIDE),
+    Shape("reply", {"response": Column(REPLIES, likeness.is_textual)}, chats.read_reply, _SIDE),
     Shape("reply", {"text": Column(_TEXTS, likeness.is_textual)}, chats.read_text, _SIDE),
     # A first row that holds nothing is its own error, and does not hide the layout of those that follow.
     Shape("openai", {"messages": Column(CHATS, likeness.is_lost_chat)}, chats.read_chat, {**_SYSTEM, **_SIDE}),
@@ -336,7 +358,7 @@ def rivals(columns: Mapping[str, str], fields: Mapping[str, object]) -> tuple[st
     if not further:
         return ()
     is_elsewhere = likeness.is_open_chat(fields[judged]) if is_whole else folded(judged) == REFERENCE
-    usual = _BARE_RESPONSES if not is_whole and likeness.is_nothing(fields[judged]) else _RESPONSES
+    usual = REPLIES if not is_whole and likeness.is_nothing(fields[judged]) else _RESPONSES
     return tuple(
         name
         for name in further

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from demur.data.chats import TAKE_THE_TEXT
 from demur.data.column_names import folded, may_be_a_prompt
 from demur.data.columns import USER, judged_column, listed, rivals
-from demur.data.likeness import is_conversation
+from demur.data.likeness import is_answered_chat, is_conversation
 from demur.data.nested import generated_within
 
 if TYPE_CHECKING:
@@ -54,7 +54,12 @@ def prompt_doubt(layout: Layout, fields: Mapping[str, object]) -> str | None:
     if asked is not None and folded(asked) != USER:
         return None
     other = next(
-        (name for name in fields if name not in layout.columns.values() and may_be_a_prompt(name, fields[name])), None
+        (
+            name
+            for name, value in fields.items()
+            if name not in layout.columns.values() and may_be_a_prompt(name, value) and not is_answered_chat(value)
+        ),
+        None,
     )
     if other is None:
         return None

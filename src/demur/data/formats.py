@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from demur.data.api_objects import opened
+from demur.data.api_objects import unwrapped
 from demur.data.json_text import decode_json
 from demur.data.messages import ROLE_KEYS, is_message
 from demur.data.packing import PACKINGS, packed_as
@@ -75,6 +75,8 @@ def json_document(opened: Opened) -> Iterator[Record]:
     if not head:
         return
     document = _document(b"".join(line for _, line in itertools.chain(ahead, lines)), opened.file)
+    if isinstance(document, dict):
+        document = unwrapped(document)
     items, rows = _items(document, opened.file), _Rows()
     for number, item in enumerate(items, start=1):
         is_whole = isinstance(document, dict) and item is document
@@ -204,7 +206,7 @@ def _is_by_columns(document: Mapping[str, object]) -> bool:
 def _layout_as_row(document: Mapping[str, object], file: str) -> Layout | None:
     """Return the layout in which a document says something itself, or None where it does not."""
     try:
-        row = Row(0, opened(document), file, 1)
+        row = Row(0, document, file, 1)
         layout = detect(row.fields)
         replies = layout.replies(row)
     except (LayoutError, RowError):
@@ -221,7 +223,7 @@ def _is_conversation(items: list[object]) -> bool:
 def _is_of_conversations(table: Sequence[object]) -> bool:
     """Tell whether the first row of a list fits a layout that has a request or turns; a text alone may be anything."""
     with contextlib.suppress(LayoutError):
-        return isinstance(table[0], dict) and detect(opened(table[0])).name != "reply"
+        return isinstance(table[0], dict) and detect(unwrapped(table[0])).name != "reply"
     return False
 
 

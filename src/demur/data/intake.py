@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from demur.conversation import Conversation, Turn
-from demur.data.api_objects import opened
+from demur.data.api_objects import unwrapped
 from demur.data.likeness import is_conversation
 from demur.data.reasoning import set_reasoning_apart
 from demur.data.rows import Row
@@ -106,9 +106,9 @@ def _conversations(items: Iterator[object]) -> Iterator[Conversation]:
         elif isinstance(item, str):
             yield replace(parse_text(item, where=f"{_PLACE}:{place + 1}"), row_id=place)
         elif isinstance(item, Mapping):
-            yield from _row_conversations(Row(place, opened(plain_fields(item)), _PLACE, place + 1))
+            yield from _row_conversations(Row(place, unwrapped(plain_fields(item)), _PLACE, place + 1))
         elif isinstance(item, list | tuple) and is_conversation(plain(item)):
-            yield from _row_conversations(Row(place, opened({"messages": plain(item)}), _PLACE, place + 1))
+            yield from _row_conversations(Row(place, {"messages": plain(item)}, _PLACE, place + 1))
         else:
             raise _no_conversation(item, f"{_PLACE}:{place + 1}")
 

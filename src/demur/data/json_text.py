@@ -11,7 +11,7 @@ __all__ = ["decode_json", "decode_python", "json_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # NumPy parts the elements of an array by a line alone; within a string, Python writes the end of a line as \n.
-_NUMPY_GAP = re.compile(r"\}\s*\n\s*\{")
+_NUMPY_GAP = re.compile(r"\}[^\S\n]*\n\s*\{")
 
 
 def decode_json(text: str) -> object:

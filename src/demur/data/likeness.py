@@ -27,6 +27,7 @@ __all__ = [
     "is_assistant",
     "is_chat",
     "is_conversation",
+    "is_filled_history",
     "is_filled_text",
     "is_hh_text",
     "is_history",
@@ -168,6 +169,11 @@ def is_history(value: object) -> bool:
     """Tell whether the value is what was said before the prompt: messages, or pairs of a question and its answer."""
     items = as_message_list(value)
     return items is not None and all(is_message(item) or _is_exchange(item) for item in items)
+
+
+def is_filled_history(value: object) -> bool:
+    """Tell whether the value is what was said before the prompt, and anything was."""
+    return bool(value) and is_history(value)
 
 
 def is_side(value: object) -> bool:

@@ -131,9 +131,9 @@ def has_message_keys(fields: Mapping[str, object]) -> bool:
     return any(key in fields for key in ROLE_KEYS) and any(key in fields for key in CONTENT_KEYS)
 
 
-def is_speaker(name: object) -> bool:
-    """Tell whether a value names the user or the assistant, as a role does."""
-    return isinstance(name, str) and _ROLES.get(name.strip().lower()) in ("user", "assistant")
+def is_speaker(name: object, *roles: Role) -> bool:
+    """Tell whether a value names one of these roles, in whatever way."""
+    return isinstance(name, str) and _ROLES.get(name.strip().lower()) in roles
 
 
 def is_message(item: object) -> bool:
@@ -298,6 +298,8 @@ def content_of(value: object, where: str, column: str) -> tuple[str | None, list
 def _kind(part: object) -> str:
     """Return what a part is: its type, or where it has none, the key that says so."""
     kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(part, dict) and part.get("thought") is True:
+        return "thinking"
     if kind is None and isinstance(part, dict):
         kind = next((_KEYED_PARTS[key] for key in part if key in _KEYED_PARTS), None)
     return "text" if kind is None else str(kind)

@@ -16,13 +16,13 @@ __all__ = ["generated_within", "holds_a_reply", "kept_messages", "nested_reply"]
 # What APIs, engines and tools that evaluate put what came out into.
 _GENERATED = frozenset(
     {
-        *("candidates", "completion", "completions", "generations", "model_outputs", "output", "outputs"),
+        *("completion", "completions", "generations", "model_outputs", "output", "outputs"),
         *("predictions", "response", "responses", "resps", "samples"),
     }
 )
 # Under these, other things stand as well: what a question offers, how people answered it, figures.
 _WRAPPERS = _GENERATED | {
-    *("answer", "answers", "body", "choices", "content", "message", "response_body", "result", "results"),
+    *("answer", "answers", "body", "candidates", "choices", "content", "message", "response_body", "result", "results"),
 }
 
 # Under which names a text is what a model said.

@@ -16,8 +16,8 @@ from demur.data.column_names import folded, is_named_as_reply, spelling
 from demur.data.columns import CHATS, REFERENCE, SHAPES, listed, reply_column, rivals, several_replies
 from demur.data.json_text import decode_json
 from demur.data.judged import check_turns, judged
-from demur.data.likeness import is_messages, is_nothing, is_open_chat
-from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, has_message_keys, is_message, is_speaker
+from demur.data.likeness import is_nothing, is_open_chat
+from demur.data.messages import CONTENT_KEYS, ROLE_KEYS, as_message_list, has_message_keys, is_message, is_speaker
 from demur.data.nested import generated_within, kept_messages, nested_reply
 from demur.data.rows import BrokenRow
 from demur.data.transcripts import is_answered_hh, read_marked, read_transcript, unread_mark
@@ -133,7 +133,8 @@ class Layout:
             raise LayoutError(message)
         missing = [layout.columns[part] for part in layout.shape.needs if layout.columns[part] not in row.fields]
         if missing:
-            message = f"no column {missing[0]!r}; the row {f'has {listed(row.fields)}' if row.fields else 'is empty'}"
+            has = f"has {listed(row.fields)}" if row.fields else "is empty"
+            message = f"no column {missing[0]!r}; the row {has}{nested_reply(row.fields)}"
             raise RowError(message, where=row.where)
         columns = layout.shape.completed(layout.columns, row.fields)
         values = {part: row.fields[name] for part, name in columns.items() if name in row.fields}
@@ -171,7 +172,8 @@ def detect(fields: Mapping[str, object], overrides: Mapping[str, str] = {}) -> L
         raise LayoutError(_misfit(fields, overrides, None))
     if layout.name == "reply":
         _check_no_transcript(layout, fields)
-        if not overrides and _has_speaker(fields):
+        is_text = "text" in {*layout.columns, *map(folded, layout.columns.values())}
+        if not overrides and is_text and _has_speaker(fields):
             raise LayoutError(_one_message_a_row(fields))
     if not overrides:
         _check_one_reply(layout, fields)
@@ -219,7 +221,7 @@ def parse_text(text: str, *, where: str = "text") -> Conversation:
         )
         raise RowError(message, where=where, reason="unknown_layout")
     if _is_row(text):
-        message = "is a row as JSON; give it decoded, as json.loads(text)"
+        message = "is a row as JSON; give it decoded, as json.loads(text), or, if it is a reply, as {'response': text}"
         raise RowError(message, where=where, reason="unknown_layout")
     # A bare reply may begin with "Human:", and then nobody answers.
     read = read_transcript if is_answered_hh(text) else read_marked
@@ -233,7 +235,7 @@ def _is_row(text: str) -> bool:
     """Tell whether a text is the JSON of a row, which hardly a model wrote: messages, a pair, a prompt and a reply."""
     if not text.lstrip().startswith(("{", "[")):
         return False
-    if is_messages(text):
+    if all(map(is_message, as_message_list(text) or [None])):
         return True
     with contextlib.suppress(ValueError, RecursionError, LayoutError):
         fields = decode_json(text)
@@ -294,7 +296,10 @@ def _is_told_as_text(layout: Layout, fields: Mapping[str, object]) -> bool:
 
 def _has_speaker(fields: Mapping[str, object]) -> bool:
     """Tell whether a column says who spoke under another name than a role's: then others of the rows are the user's."""
-    return any(isinstance(name, str) and folded(name) in _SPEAKERS and is_speaker(fields[name]) for name in fields)
+    return any(
+        isinstance(name, str) and folded(name) in _SPEAKERS and is_speaker(fields[name], "user", "assistant")
+        for name in fields
+    )
 
 
 def _one_message_a_row(fields: Mapping[str, object]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from demur.data.api_objects import opened
+from demur.data.api_objects import unwrapped
 from demur.data.files import FilePart, find_files, find_in_folder, printable
 from demur.data.formats import Opened, json_document
 from demur.data.hub import HUB_PREFIX, HubPart
@@ -82,7 +82,7 @@ class Source:
             if isinstance(record.value, RowError):
                 yield BrokenRow(position, record.value, part.name, record.line)
             else:
-                yield Row(position, opened(record.value), part.name, record.line)
+                yield Row(position, unwrapped(record.value), part.name, record.line)
         if position < 0 and limit != 0:
             message = f"{self.name!r} holds no rows; give a source with at least one"
             raise SourceError(message)
@@ -93,7 +93,7 @@ class Source:
             with contextlib.suppress(SourceError):
                 for record in itertools.islice(part.records(), n_rows):
                     if not isinstance(record.value, RowError):
-                        yield Row(0, opened(record.value), part.name, record.line)
+                        yield Row(0, unwrapped(record.value), part.name, record.line)
 
     def fingerprint(self) -> str | None:
         """Return what the content is known by: a sha256 over its parts' names, sizes and contents.
@@ -184,7 +184,7 @@ def _is_stream(spec: str) -> bool:
 def _is_row(record: Record, part: Part, is_row: IsRow) -> bool:
     if not record.is_whole_document or isinstance(record.value, RowError):
         return True
-    return is_row(opened(record.value), part.name)
+    return is_row(unwrapped(record.value), part.name)
 
 
 def _example() -> Path:

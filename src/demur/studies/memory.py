@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.conversation import Conversation
-from demur.data.api_objects import opened
+from demur.data.api_objects import unwrapped
 from demur.data.files import is_supported
 from demur.data.hub import HUB_PREFIX
 from demur.data.intake import as_conversations, how_held, is_frame, plain, plain_fields, records
@@ -199,4 +199,4 @@ class RowReader:
 
 
 def _row(position: int, given: Mapping[Any, object]) -> Row:
-    return Row(position, opened(plain_fields(given)), MEMORY, position + 1)
+    return Row(position, unwrapped(plain_fields(given)), MEMORY, position + 1)
