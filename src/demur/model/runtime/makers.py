@@ -30,12 +30,11 @@ __all__ = ["CAREFUL", "MAKERS", "Maker", "opened"]
 CAREFUL = "careful"
 """Folder, in that of an engine with files, of the one that is not quantised and reads again what is in doubt."""
 
-# In log-odds. OpenVINO's int8 moves the gate by 0.13, root mean square, and gives 19 of the 1,184 frozen texts another
-# verdict under some policy, and 3 of the 799 refusals another kind. Of these, 1 verdict and no kind lie further from
-# the line than this (ONNX Runtime: up to 2 and none, by how texts are batched), and 6 further than 0.3, which served
-# former weights: twice as many as an engine may flip. Of the replies in hh-rlhf, 6 in 100 lie nearer to a line of
-# `standard`.
-_INT8_MARGIN = 0.4
+# In log-odds. OpenVINO's int8 moves the gate by 0.13, root mean square, and gives 23 of the 1,184 frozen texts another
+# verdict under some policy, and 4 of the 819 refusals another kind. Of these, no verdict and no kind lie further from
+# the line than this, and 4 verdicts further than 0.4, which served former weights: one more than an engine may flip. Of
+# the texts, 7 in 100 lie nearer to a line of `standard`.
+_INT8_MARGIN = 0.5
 # bf16 moves it by 0.015, and at most by 0.07 on these texts; without a second reading, 1 verdict and no kind differ.
 _BF16_MARGIN = 0.1
 
