@@ -171,6 +171,16 @@ def test_a_reply_that_is_there_is_judged(beside: str, tmp_path: Path) -> None:
         assert rows == [[("user", "Hi?"), ("assistant", "It is there.")]]
 
 
+@pytest.mark.parametrize("key", ["choices", "candidates"])
+@pytest.mark.parametrize("value", [3, 1.5, True, None, "a", {}, {"a": 1}, [], [3], [None], [[]]])
+def test_no_object_that_a_model_writes_ends_the_reading(key: str, value: object, tmp_path: Path) -> None:
+    """A single reply with `{"choices": 3}` ended the audit of all others."""
+    written = json.dumps({key: value})
+    for fields in ({"response": written}, {"response": "No.", key: value}):
+        (turns,) = turns_of(tmp_path / "a.jsonl", {"prompt": "Hi?", **fields})
+        assert turns == [("user", "Hi?"), ("assistant", fields["response"])]
+
+
 def test_rows_in_memory_are_opened_too() -> None:
     """As those of a file."""
     rows: Any = [{"messages": ASKED, "response": ANSWERS["chat completion"]}]

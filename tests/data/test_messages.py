@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -247,6 +248,13 @@ class TestMessages:
             {"messages": [USER, {"role": "assistant", "content": {"content_type": "text", "parts": ["No."]}}]}
         )[1:] == [("assistant", "No.")]
         assert said_in({"contents": gemini})[-1] == ("assistant", "It rains there.")
+
+    def test_what_a_tool_gives_back_need_not_be_json(self) -> None:
+        """Parquet holds times as such; and a type of no kind that is known breaks its row alone."""
+        when = datetime(2026, 1, 1, tzinfo=UTC)
+        answer = {"role": "tool", "parts": [{"functionResponse": {"name": "look", "response": {"at": when}}}]}
+        assert said_in({"messages": [USER, answer, ASSISTANT]})[1] == ("tool", f'{{"at": "{when}"}}')
+        assert reason_of({"messages": [USER, {"type": ["a"], "text": "b"}, ASSISTANT]}) == "unknown_role"
 
     def test_items_of_a_response_stand_among_messages(self) -> None:
         """OpenAI's thinking, calls and results have a type and no role."""

@@ -6,12 +6,11 @@ model wrote when it was asked for JSON stays as it is: a text is taken for an AP
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from demur.data.column_names import folded, is_named_as_reply
 from demur.data.columns import REPLIES
-from demur.data.json_text import decode_json, decode_python
+from demur.data.json_text import decode_object
 from demur.data.messages import ROLE_KEYS, is_message, is_speaker
 
 if TYPE_CHECKING:
@@ -85,18 +84,11 @@ def _decoded(value: object, *, is_marked: bool) -> object:
     """Return what a text holds if that, or its name, bears the marks of an API, and any other value as it is."""
     if not isinstance(value, str):
         return value
-    text, found = value.lstrip(), None
-    with contextlib.suppress(ValueError, RecursionError):
-        found = (decode_python if text.startswith("{'") else decode_json)(text)
-    if not isinstance(found, dict):
-        return None
-    choices = [each for name in _CHOICES for each in found.get(name) or () if isinstance(each, dict)]
-    is_marked = is_marked or not found.keys().isdisjoint(_MARKS)
-    return (
-        found
-        if is_marked or any(isinstance(each.get("message", each.get("content")), dict) for each in choices)
-        else None
-    )
+    found = decode_object(value)
+    if found is None or is_marked or not found.keys().isdisjoint(_MARKS):
+        return found
+    ones = filter(None, (_only(found.get(name)) for name in _CHOICES))
+    return found if any(isinstance(one.get("message", one.get("content")), dict) for one in ones) else None
 
 
 def _asked(name: str, value: object, fields: Mapping[str, object]) -> object:

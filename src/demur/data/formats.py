@@ -206,9 +206,8 @@ def _is_by_columns(document: Mapping[str, object]) -> bool:
 def _layout_as_row(document: Mapping[str, object], file: str) -> Layout | None:
     """Return the layout in which a document says something itself, or None where it does not."""
     try:
-        row = Row(0, document, file, 1)
-        layout = detect(row.fields)
-        replies = layout.replies(row)
+        layout = detect(document)
+        replies = layout.replies(Row(0, document, file, 1))
     except (LayoutError, RowError):
         return None
     return None if all(isinstance(one, BrokenRow) for one in replies) else layout

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 from typing import Any
 
-__all__ = ["decode_json", "decode_python", "json_objects"]
+__all__ = ["decode_json", "decode_object", "decode_python", "json_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # NumPy parts the elements of an array by a line alone; within a string, Python writes the end of a line as \n.
@@ -37,6 +38,17 @@ def decode_python(text: str) -> object:
     except (SyntaxError, MemoryError) as error:
         message = "not a value that Python prints"
         raise ValueError(message) from error
+
+
+def decode_object(text: str) -> dict[Any, Any] | None:
+    """Return the object that a text is, as JSON or as Python prints it; None where it is none."""
+    beginning = text.lstrip()
+    if not beginning.startswith("{"):
+        return None
+    found: object = None
+    with contextlib.suppress(ValueError, RecursionError):
+        found = (decode_python if beginning.startswith("{'") else decode_json)(text)
+    return found if isinstance(found, dict) else None
 
 
 def json_objects(text: str, key: str) -> list[dict[str, Any]]:

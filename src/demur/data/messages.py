@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from demur.data.json_text import decode_json, decode_python
+from demur.data.json_text import decode_json, decode_object, decode_python
 from demur.data.reasoning import joined_reasoning
 from demur.errors import RowError
 
@@ -101,12 +101,9 @@ def is_python_messages(value: object) -> bool:
 
 def is_completion(value: object) -> bool:
     """Tell whether the value is the text of an object as an API answers with it, the message among its choices."""
-    if not isinstance(value, str) or not value.lstrip().startswith("{") or "choices" not in value:
+    if not isinstance(value, str) or "choices" not in value:
         return False
-    found: object = None
-    with contextlib.suppress(ValueError, RecursionError):
-        found = (decode_python if value.lstrip().startswith("{'") else decode_json)(value)
-    choices = found.get("choices") if isinstance(found, dict) else None
+    choices = (decode_object(value) or {}).get("choices")
     return _is_list(choices) and any(isinstance(each, dict) and is_message(each.get("message")) for each in choices)
 
 
@@ -222,7 +219,7 @@ def _transposed(columns: Mapping[str, object]) -> list[object] | None:
 
 def _messages(item: object, where: str) -> Iterator[Message]:
     """Read one item of a list: mostly one message, and of a user's that gives tools' results, the tool's own."""
-    kind = item.get("type") if isinstance(item, dict) and not any(key in item for key in ROLE_KEYS) else None
+    kind = _kind(item) if isinstance(item, dict) and not any(key in item for key in ROLE_KEYS) else None
     if kind in _ITEM_CALLS and isinstance(item, dict):
         yield Message("assistant", _call(item))
     elif kind in _ITEM_RESULTS and isinstance(item, dict):
@@ -297,12 +294,12 @@ def content_of(value: object, where: str, column: str) -> tuple[str | None, list
 
 def _kind(part: object) -> str:
     """Return what a part is: its type, or where it has none, the key that says so."""
-    kind = part.get("type") if isinstance(part, dict) else None
-    if isinstance(part, dict) and part.get("thought") is True:
+    if not isinstance(part, dict):
+        return "text"
+    if part.get("thought") is True:
         return "thinking"
-    if kind is None and isinstance(part, dict):
-        kind = next((_KEYED_PARTS[key] for key in part if key in _KEYED_PARTS), None)
-    return "text" if kind is None else str(kind)
+    keyed = (_KEYED_PARTS[key] for key in part if key in _KEYED_PARTS)
+    return str(part["type"]) if part.get("type") is not None else next(keyed, "text")
 
 
 def _part_text(part: object, where: str) -> str | None:
@@ -314,7 +311,8 @@ def _part_text(part: object, where: str) -> str | None:
     if kind == "tool_use":
         return _call(inner)
     if kind in _RESULT_PARTS and inner is not part:
-        return _part_text({"type": kind, "content": inner.get("content", json.dumps(inner.get("response")))}, where)
+        given = inner["content"] if "content" in inner else json.dumps(inner.get("response"), default=str)
+        return _part_text({"type": kind, "content": given}, where)
     if part.get("type") is None and not part.keys() & {*_TEXT_KEYS, *_KEYED_PARTS}:
         message = f"a part of content has {', '.join(map(str, part))}, and neither type nor text; give {{type, text}}"
         raise RowError(message, where=where)
