@@ -201,6 +201,21 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         "prompt_response: prompt=prompt response=completion",
         PAIR,
     ),
+    "a cell of prompts and a cell of responses": (
+        {"prompt": '["Hm.", "Hi?"]', "response": '["Yes.", "No."]', "system": "Be terse."},
+        "prompt_response: prompt=prompt response=response system=system",
+        (Turn("system", "Be terse."), Turn("user", "Hm."), Turn("assistant", "Yes."), *PAIR),
+    ),
+    "a cell of items and a cell of more of them": (
+        {"prompt": '["Hm.", "Hi?"]', "response": '["No."]'},
+        "prompt_response: prompt=prompt response=response",
+        (Turn("user", '["Hm.", "Hi?"]'), Turn("assistant", '["No."]')),
+    ),
+    "a prompt that is a list, and its answer": (
+        {"prompt": '["Hi?"]', "response": "No."},
+        "prompt_response: prompt=prompt response=response",
+        (Turn("user", '["Hi?"]'), Turn("assistant", "No.")),
+    ),
     "prompt of hh": (
         {"prompt": "\n\nHuman: Hi?\n\nAssistant:", "response": "No."},
         "prompt_response: prompt=prompt response=response",
@@ -330,6 +345,13 @@ def test_both_sides_of_a_preference_pair_are_read(fields: Fields) -> None:
     assert (chosen.side, chosen.turns) == ("chosen", PAIR)
     assert (rejected.side, rejected.turns) == ("rejected", (PAIR[0], Turn("assistant", "Yes.")))
     assert detect(fields).name == "preference"
+
+
+def test_a_response_that_was_lost_among_the_cells_of_a_battle_is_no_reply() -> None:
+    """LMSYS keeps a text a turn in a cell, and a null where a model failed."""
+    fields: Fields = {"prompt": '["Hm.", "Hi?"]', "response_a": '["Yes.", null]', "response_b": '["Oh.", "No."]'}
+    assert turns_of_named(fields, {"response": "response_b"})[2:] == PAIR
+    assert reason_of(fields, detect(fields, {"response": "response_a"})) == "null_content"
 
 
 def test_the_input_of_a_preference_pair_stands_under_its_instruction() -> None:

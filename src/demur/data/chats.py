@@ -14,6 +14,7 @@ from demur.data.likeness import is_history, is_messages, is_nothing, is_side
 from demur.data.messages import (
     Message,
     as_message_list,
+    as_text_list,
     content_of,
     is_completion,
     is_damaged_messages,
@@ -66,7 +67,13 @@ def read_message(values: Values, where: str) -> list[Spoken]:
 
 
 def read_pair(values: Values, where: str) -> list[Spoken]:
-    """Read a prompt, the context that it speaks of, and its response: the first two are one user turn."""
+    """Read a prompt, the context that it speaks of, and its response: the first two are one user turn.
+
+    Where the cells of both hold a text a turn, as those of battles of LMSYS do, that is the whole conversation.
+    """
+    said = _exchanges(values["prompt"], values["response"])
+    if said:
+        return [(_side(values), _under_system(values, said, where))]
     opening = _opening(values, where)
     return [(_side(values), _answered(opening, values["response"], where, "response"))]
 
@@ -148,6 +155,18 @@ def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
     if asked and about and said and said[-1].role == "user":
         return (*said[:-1], Message("user", f"{said[-1].content}\n\n{about}"))
     return said
+
+
+def _exchanges(prompts: object, responses: object) -> tuple[Message, ...]:
+    """Return the turns of two cells with a list of texts each; nothing where a prompt and a response are no such thing.
+
+    Lists that are no text of a cell may be batches as well, and no layout takes them.
+    """
+    asked, answered = as_text_list(prompts), as_text_list(responses)
+    if len(asked) != len(answered):
+        return ()
+    pairs = zip(asked, answered, strict=True)
+    return tuple(message for ask, answer in pairs for message in (Message("user", ask), Message("assistant", answer)))
 
 
 def _history(values: Values, where: str) -> tuple[Message, ...]:

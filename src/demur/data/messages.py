@@ -23,6 +23,7 @@ __all__ = [
     "ROLE_KEYS",
     "Message",
     "as_message_list",
+    "as_text_list",
     "content_of",
     "has_message_keys",
     "is_completion",
@@ -92,6 +93,14 @@ def as_message_list(value: object) -> list[object] | None:
     if isinstance(value, dict) and any(key in value for key in ROLE_KEYS):
         return _transposed(value) if any(_is_list(value.get(key)) for key in ROLE_KEYS) else [value]
     return list(value) if _is_list(value) else None
+
+
+def as_text_list(value: object) -> list[str | None]:
+    """Return the texts that a text holds as a list of JSON, null for one that was lost; none where it holds others."""
+    # Asked of every prompt: what begins as no list is told from its first letter.
+    items = _decoded(value) if isinstance(value, str) and value.lstrip().startswith("[") else None
+    texts = [item for item in items if item is None or isinstance(item, str)] if isinstance(items, list) else []
+    return texts if isinstance(items, list) and len(texts) == len(items) and any(texts) else []
 
 
 def is_python_messages(value: object) -> bool:
