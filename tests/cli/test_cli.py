@@ -1069,3 +1069,13 @@ def test_a_second_run_replaces_nothing_without_being_told(
     code, _, errors = demur("agree", labelled_file, "--html", page)
     assert code == 1
     assert "there already; replace it with --overwrite" in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
+def test_a_full_disk_ends_in_one_line() -> None:
+    """It is no fault of the program, which a traceback would claim."""
+    command = [sys.executable, "-m", "demur", "taxonomy", "show"]
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr == "error: [Errno 28] No space left on device; make room, and run it again\n"

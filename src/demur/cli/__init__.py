@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
 
@@ -28,6 +29,8 @@ __all__ = ["app", "main"]
 
 # What a shell expects of a program that was stopped with Ctrl-C: 128 + SIGINT.
 _INTERRUPTED = 130
+# No more can be written: of the disk, of the user's share of it, or of a file.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 app = typer.Typer(
     help="Audit how language models refuse.",
@@ -88,6 +91,11 @@ def main() -> None:
         app()
     except DemurError as error:
         _complain(f"error: {error}", error)
+        raise SystemExit(1) from error
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _complain(f"error: {error}; make room, and run it again", error)
         raise SystemExit(1) from error
     except SystemExit as stop:
         # typer turns Ctrl-C into this exit, and what we noted on the interruption would be lost.
