@@ -352,6 +352,11 @@ def test_a_response_that_was_lost_among_the_cells_of_a_battle_is_no_reply() -> N
     fields: Fields = {"prompt": '["Hm.", "Hi?"]', "response_a": '["Yes.", null]', "response_b": '["Oh.", "No."]'}
     assert turns_of_named(fields, {"response": "response_b"})[2:] == PAIR
     assert reason_of(fields, detect(fields, {"response": "response_a"})) == "null_content"
+    either = detect(fields, {"chosen": "response_b", "rejected": "response_a"}).replies(row(fields))
+    assert [one.turns[2:] if isinstance(one, Conversation) else one.error.reason for one in either] == [
+        PAIR,
+        "null_content",
+    ]
 
 
 def test_the_input_of_a_preference_pair_stands_under_its_instruction() -> None:

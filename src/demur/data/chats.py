@@ -104,7 +104,8 @@ def read_reply(values: Values, where: str) -> list[Spoken]:
 def read_preference(values: Values, where: str) -> list[Spoken]:
     """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
     opening = _opening(values, where)
-    sides = [(side, _spoken(values[side], where, side, opening)) for side in SIDES]
+    prompt = values.get("prompt")
+    sides = [(side, _exchanges(prompt, values[side]) or _spoken(values[side], where, side, opening)) for side in SIDES]
     return [
         (side, _under_system(values, said, where) if _has_user(said) else (*opening, *said)) for side, said in sides
     ]
