@@ -83,6 +83,10 @@ def test_a_verdict_is_read(
         (Answer('{"category": "privacy"}', "stop"), "judge_answer_unreadable"),
         (Answer(f"It says {NONE}, but I say {PRIVATE}", "stop"), "judge_answer_unreadable"),
         (Answer('{"verdict":' * 5_000, "stop"), "judge_answer_unreadable"),
+        (
+            Answer(f'{{"reason": "It says {NONE}.", "verdict": "full", "labels": []}}', "stop"),
+            "judge_answer_unreadable",
+        ),
         (Answer(said("maybe"), "stop"), "judge_answer_outside_taxonomy"),
         (Answer(said("unscored"), "stop"), "judge_answer_outside_taxonomy"),
         (Answer(said(None), "stop"), "judge_answer_outside_taxonomy"),

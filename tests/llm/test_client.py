@@ -6,8 +6,10 @@ import asyncio
 import concurrent.futures
 import json
 import logging
+import re
 import threading
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,8 @@ FLAGGED = "Access to this model was denied: your input was flagged by moderation
 FAILED_CHECK = (
     "Content violates usage guidelines. Team: 3e, API key ID: 25, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_CSAM"
 )
+# OpenRouter keeps there what the provider behind it said.
+BEHIND = {"raw": '{"error": {"code": "content_filter"}}', "provider_name": "Azure"}
 
 
 @pytest.fixture
@@ -149,6 +153,9 @@ def test_a_server_that_asks_for_patience_gets_it(
         (Response(403, {"error": {"message": FLAGGED}}), "provider_refused"),
         (Response(403, {"code": "The caller does not have permission", "error": FAILED_CHECK}), "provider_refused"),
         (Response(400, {"error": {"message": "This model's maximum context length is 9 tokens"}}), "request_too_long"),
+        (Response(400, {"error": {"message": "exceeds the available context size (4096 tokens)"}}), "request_too_long"),
+        (Response(400, {"error": {"message": "Content Exists Risk"}}), "provider_refused"),
+        (Response(400, {"error": {"message": "Provider returned error", "metadata": BEHIND}}), "provider_refused"),
         (Response(413, {"error": {"message": "large"}}), "request_too_long"),
         (Response(422, {"error": {"message": "no"}}), "request_rejected"),
     ],
@@ -223,6 +230,11 @@ def test_the_name_of_a_model_is_no_reason(llm_server: LlmServer, tmp_path: Path)
             "takes no more requests for now",
         ),
         (Response(429, {"error": {"message": "x"}}, {"Retry-After": "3600"}), "go on in 3600 seconds"),
+        (Response(503, {"error": {"message": "x"}}, {"Retry-After": "300"}), "go on in 300 seconds"),
+        (
+            Response(429, {"error": {"message": "x"}}, {"Retry-After": "Fri, 31 Dec 2060 23:59:59 GMT"}),
+            r"go on in \d{9,} seconds",
+        ),
     ],
 )
 def test_what_stands_against_every_request_stops_the_run(
@@ -268,6 +280,63 @@ def test_an_endpoint_that_answers_nothing_is_taken_for_down(llm_server: LlmServe
         replies.extend(client.ask((request(i) for i in range(100)), usable))
     assert isinstance(replies[0], Answer)
     assert len(llm_server.bodies) == 21
+
+
+def test_who_was_of_use_before_rejects_a_request_for_what_it_holds(llm_server: LlmServer, opened: Open) -> None:
+    """Forty in a row, in words that nobody knows: those behind them are asked all the same."""
+    words = Response(400, {"error": {"message": "mauvaise demande"}})
+    llm_server.rejects = lambda body: words if re.search("row=[1-4]. ", body["messages"][-1]["content"]) else None
+    replies = list(opened(concurrency=1).ask([request(i) for i in range(60)], usable))
+    assert sum(isinstance(reply, Failure) for reply in replies) == 40
+    llm_server.rejects = lambda _: words
+    with pytest.raises(EndpointError, match="none of the last 20 requests"):
+        list(opened(concurrency=1).ask([request(i) for i in range(100, 140)], usable))
+
+
+@pytest.mark.parametrize(("case", "said"), [("cut", "cut where it may be no longer"), ("empty", "empty")])
+def test_answers_of_no_use_are_not_paid_for_to_the_end(
+    llm_server: LlmServer, opened: Open, case: str, said: str
+) -> None:
+    """What a model thinks may take all the room that its answers have; where one was of use, others may be, too."""
+    told: list[str] = []
+    with pytest.raises(EndpointError, match=f"none of the first 20 answers .* paid for; the last one is {said}"):
+        list(opened(concurrency=1, tell=told.append).ask([request(i, case) for i in range(60)], lambda _: False))
+    assert llm_server.n_paid == 20
+    assert [line for line in told if "an answer is" in line] == [line for line in told if said in line]
+    rows = [request(0), *(request(i, case) for i in range(100, 140))]
+    assert (
+        len(list(opened(concurrency=1).ask(rows, lambda answer: "verdict" in answer.text and not answer.is_cut))) == 41
+    )
+
+
+def test_a_prompt_that_was_cut_is_told(llm_server: LlmServer, opened: Open) -> None:
+    """A server that reads less than it is sent says so only in what it counts."""
+    told: list[str] = []
+    long = request(0)
+    long = replace(long, messages=(replace(long.messages[0], content="way " * 4_000 + long.messages[0].content),))
+    message = {"role": "assistant", "content": "{}"}
+    counts = {"prompt_tokens": 2_048, "completion_tokens": 2}
+    llm_server.rejects = lambda _: Response(200, {"choices": [{"message": message}], "usage": counts})
+    list(opened(tell=told.append).ask([request(1)], usable))
+    assert told == []
+    llm_server.rejects = lambda _: Response(
+        200, {"choices": [{"message": message}], "usage": {**counts, "prompt_tokens": 1_024}}
+    )
+    list(opened(tell=told.append).ask([long], usable))
+    assert ["1,024 tokens of a prompt of 16," in line for line in told] == [True]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("ALL_PROXY", "socks5://127.0.0.1:9"), ("SSL_CERT_FILE", "/nowhere/at/all.pem")]
+)
+def test_what_the_environment_says_of_connections_is_named_where_it_is_of_no_use(
+    llm_server: LlmServer, opened: Open, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    """The libraries end in errors of their own, which name neither."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(EndpointError, match=f"no connection can be prepared.*{variable}"):
+        list(opened().ask([request(0)], usable))
+    assert llm_server.bodies == []
 
 
 def test_an_address_where_nobody_listens_is_no_answer(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from demur.llm.dialect import Dialect
 from demur.llm.exchange import ChatRequest, Message
+from demur.llm.parameters import sent_parameters
 
 REQUEST = ChatRequest(
     (Message("system", "Rules."), Message("user", "Question?")),
@@ -39,6 +42,16 @@ def test_what_a_server_does_not_know_is_left_out_or_said_otherwise() -> None:
         "max_completion_tokens": 9,
         "seed": 1,
     }
+
+
+def test_another_form_of_answer_takes_the_place_of_the_schema_and_null_leaves_it_out() -> None:
+    """Some servers break where they are given a schema, and do not say that they do."""
+    form = {"type": "json_object"}
+    given = sent_parameters({"max_tokens": 9}, {"response_format": form})
+    assert Dialect().body(replace(REQUEST, parameters=given), model="m")["response_format"] == form
+    assert "response_format" not in Dialect(has_schema=False).body(replace(REQUEST, parameters=given), model="m")
+    none = sent_parameters({"max_tokens": 9}, {"response_format": None})
+    assert "response_format" not in Dialect().body(replace(REQUEST, parameters=none), model="m")
 
 
 @pytest.mark.parametrize(

@@ -54,22 +54,32 @@ def decode_object(text: str) -> dict[Any, Any] | None:
 def json_objects(text: str, key: str) -> list[dict[str, Any]]:
     """Return the JSON objects with a key in a text, in order, with whatever stands around them left out.
 
+    Where the key stands outside of what can be read, none is returned: within an object that is damaged, what can be
+    read may be a quotation of somebody else.
+
     >>> json_objects('Gladly: {"a": 1} and {"b": {"a": 2}}', "a")
     [{'a': 1}]
+    >>> json_objects('{"why": "it says "{"a": 1}"", "a": 2}', "a")
+    []
     """
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
-    place = text.find("{")
+    around: list[str] = []
+    begun, place = 0, text.find("{")
     while place >= 0:
         try:
             value, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
             end = place + 1
         else:
+            around.append(text[begun:place])
+            begun = end
             if isinstance(value, dict) and key in value:
                 found.append({str(name): _scrubbed(each) for name, each in value.items()})
         place = text.find("{", end)
-    return found
+    around.append(text[begun:])
+    is_elsewhere = any(re.search(rf'"{re.escape(key)}"\s*:', part) for part in around)
+    return [] if is_elsewhere else found
 
 
 def _scrubbed(value: object) -> object:

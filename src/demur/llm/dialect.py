@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from demur.llm.parameters import FORMAT
+
 if TYPE_CHECKING:
     from demur.llm.exchange import ChatRequest
 
@@ -42,9 +44,11 @@ class Dialect:
             parameters.pop("temperature", None)
         if "max_tokens" in parameters:
             parameters[self.limit] = parameters.pop("max_tokens")
-        if request.schema is not None and self.has_schema:
+        if request.schema is not None:
             schema = {"name": "answer", "strict": True, "schema": dict(request.schema)}
-            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+            parameters.setdefault(FORMAT, {"type": "json_schema", "json_schema": schema})
+        if not self.has_schema or parameters.get(FORMAT) is None:
+            parameters.pop(FORMAT, None)
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         if not self.has_system:
             messages = _without_system(messages)
@@ -66,7 +70,7 @@ class Dialect:
     def lacks(self) -> str:
         """Name what the server does without."""
         parts = [
-            *([] if self.has_schema else ["response_format"]),
+            *([] if self.has_schema else [FORMAT]),
             *([] if self.has_temperature else ["temperature"]),
             *([] if self.has_system else ["a system message"]),
             *([] if self.limit == "max_tokens" else ["max_tokens"]),

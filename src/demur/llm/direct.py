@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from demur.llm.dialect import Dialect
+from demur.llm.endpoint import prepared
 from demur.llm.exchange import Answer, Failure
 from demur.llm.sending import Sender
 from demur.llm.wire import Wire
@@ -49,6 +50,7 @@ class Direct:
         self._tell = tell
         self.dialect = Dialect()
         self.has_answered = False
+        self._has_been_useful = False
 
     def replies(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
         """Yield one reply for each request, in order; equal requests are asked once, answered well or not.
@@ -57,12 +59,14 @@ class Direct:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
             EndpointError: The endpoint cannot be used, or a request is under way in a batch.
         """
-        session = _Session(self._endpoint, self._ledger, self._tell, self.dialect, is_usable)
+        session = _Session(
+            self._endpoint, self._ledger, self._tell, self.dialect, is_usable, has_been_useful=self._has_been_useful
+        )
         try:
             with session:
                 yield from self._ordered(requests, session)
         finally:
-            self.dialect = session.dialect
+            self.dialect, self._has_been_useful = session.dialect, session.has_been_useful
 
     def _ordered(self, requests: Iterable[ChatRequest], session: _Session) -> Iterator[Reply]:
         waiting: deque[tuple[str, _Future]] = deque()
@@ -92,6 +96,7 @@ class Direct:
         """Find the answer, or ask for it; None where the budget has no room for that, and will have none."""
         known = session.unkept.get(key) or self._ledger.known(key, session.is_usable)
         if known is not None:
+            session.recall(known)
             future: _Future = concurrent.futures.Future()
             future.set_result(known)
             return future
@@ -130,6 +135,8 @@ class _Session:
         tell: Callable[[str], None],
         dialect: Dialect,
         is_usable: IsUsable,
+        *,
+        has_been_useful: bool,
     ) -> None:
         self._key = endpoint.key()
         self._endpoint = endpoint
@@ -141,6 +148,7 @@ class _Session:
         # Key of the request and name of its prompt, by the task that sends it.
         self._tasks: dict[asyncio.Task[Any], tuple[str, str]] = {}
         self.dialect = dialect
+        self.has_been_useful = has_been_useful
         # Replies that the cache does not hold, by key.
         self.unkept: dict[str, Reply] = {}
         # What stands against every request, once one has met it.
@@ -148,7 +156,11 @@ class _Session:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+        try:
+            asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -162,20 +174,36 @@ class _Session:
                 # Whoever interrupts again waits no longer, and what is in the air may be billed all the same.
                 asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result()
         finally:
-            self.dialect = self._sender.dialect
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self.dialect, self.has_been_useful = self._sender.dialect, self._sender.has_been_useful
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def recall(self, known: Reply) -> None:
+        """Count an answer that was kept: asked again, others may be the ones that are never of use."""
+        if isinstance(known, Answer) and self.is_usable(known):
+            self._sender.has_been_useful = True
 
     def ask(self, key: str, request: ChatRequest) -> _Future:
         """Put a request into the line."""
         return asyncio.run_coroutine_threadsafe(self._ask(key, request), self._loop)
 
     async def _open(self) -> None:
-        self._wire = Wire(self._endpoint.timeout_seconds)
+        with prepared():
+            self._wire = Wire(self._endpoint.timeout_seconds)
         self._client = self._endpoint.async_client(self._wire)
         self._slots = asyncio.Semaphore(self._endpoint.concurrency)
-        self._sender = Sender(self._client, self._endpoint, self._key, dialect=self.dialect, tell=self._tell)
+        self._sender = Sender(
+            self._client,
+            self._endpoint,
+            self._key,
+            dialect=self.dialect,
+            tell=self._tell,
+            has_been_useful=self.has_been_useful,
+        )
 
     async def _ask(self, key: str, request: ChatRequest) -> Reply:
         try:
@@ -201,9 +229,10 @@ class _Session:
             if isinstance(reply, Answer):
                 reply = replace(reply, seconds=time.perf_counter() - begun)
             self._ledger.settle([(key, request.prompt, reply)], self.is_usable)
-            if isinstance(reply, Failure) or not self.is_usable(reply):
+            is_usable = isinstance(reply, Answer) and self.is_usable(reply)
+            if not is_usable:
                 self.unkept[key] = reply
-            self._sender.heed(reply)
+            self._sender.heed(request, reply, is_usable=is_usable)
         except Exception as error:
             # What stands against this request stands against all: none that waits is sent any more.
             self.fatal = error

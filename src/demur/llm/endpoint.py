@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,14 +11,16 @@ from demur.errors import EndpointError
 from demur.llm.keys import ApiKey
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from urllib.parse import SplitResult
 
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 
-__all__ = ["OPENAI_URL", "Endpoint"]
+__all__ = ["OPENAI_URL", "Endpoint", "prepared"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_VARIABLE = "OPENAI_API_KEY"
+_OF_CONNECTIONS = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,16 @@ class Endpoint:
         return (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc)
 
     def client(self) -> OpenAI:
-        """Return the library's client, which asks one thing after the other."""
+        """Return the library's client, which asks one thing after the other.
+
+        Raises:
+            EndpointError: As `prepared`.
+        """
         from openai import OpenAI
 
-        return OpenAI(**self._options())
+        options = self._options()
+        with prepared():
+            return OpenAI(**options)
 
     def async_client(self, wire: DefaultAsyncHttpxClient) -> AsyncOpenAI:
         """Return the library's client, which asks several things at a time, over a wire that it closes."""
@@ -110,6 +119,20 @@ class Endpoint:
             "max_retries": self.max_retries,
             "default_headers": private,
         }
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[None]:
+    """Say in our words why no connection can be prepared: proxies and certificates are named in the environment.
+
+    Raises:
+        EndpointError: What is named there cannot be used.
+    """
+    try:
+        yield
+    except (ImportError, OSError, ValueError) as error:
+        message = f"no connection can be prepared ({error}); check {', '.join(_OF_CONNECTIONS)} in the environment"
+        raise EndpointError(message) from error
 
 
 def _split(address: str) -> SplitResult:

@@ -9,7 +9,10 @@ from demur.errors import EndpointError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["longest_answer", "sent_parameters"]
+__all__ = ["FORMAT", "longest_answer", "sent_parameters"]
+
+FORMAT = "response_format"
+"""The parameter that holds the schema, unless something else is given for it."""
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _NOT_SENT = {
@@ -23,7 +26,8 @@ _NOT_SENT = {
 def sent_parameters(defaults: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what is sent beside the messages: defaults, what is given over them, and nothing that is None.
 
-    A longest answer that is given takes the place of a default under its other name, too.
+    A longest answer that is given takes the place of a default under its other name, too. Of `response_format` a None
+    is kept: it says that no schema is sent.
 
     >>> sent_parameters({"temperature": 0.0, "max_tokens": 9}, {"temperature": None, "seed": 1})
     {'max_tokens': 9, 'seed': 1}
@@ -36,7 +40,7 @@ def sent_parameters(defaults: Mapping[str, Any], given: Mapping[str, Any] | None
     ours = {} if given is None else given
     replaced = _LIMITS if any(ours.get(name) is not None for name in _LIMITS) else ()
     whole = {**{name: value for name, value in defaults.items() if name not in replaced}, **ours}
-    sent = {name: value for name, value in whole.items() if value is not None}
+    sent = {name: value for name, value in whole.items() if value is not None or name == FORMAT}
     for name in sent.keys() & _NOT_SENT.keys():
         message = f"parameter {name}={sent[name]!r} cannot be given: {_NOT_SENT[name]}; leave it out"
         raise EndpointError(message)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 
 import openai
@@ -38,14 +41,27 @@ _OF_THE_CONTENT = re.compile(
     r"|\b(?:input|prompt)\W+(?:was |has been )?(?:flagged|blocked)",
     re.IGNORECASE,
 )
-_FILTERED = re.compile(r"content.?(?:filter|policy)|moderation|flagged|safety", re.IGNORECASE)
-_TOO_LONG = re.compile(r"context.?(?:length|window)|too (?:long|many tokens)|maximum.{0,20}tokens", re.IGNORECASE)
+# In the words of OpenAI and others; of DeepSeek; of Alibaba; of Volcengine.
+_FILTERED = re.compile(
+    r"content.?(?:filter|policy)|moderation|flagged|safety|content exists risk"
+    r"|data.?inspection.?failed|inappropriate content|sensitive.?content",
+    re.IGNORECASE,
+)
+# In the words of OpenAI and others; of llama.cpp; of xAI; of TGI; of Moonshot; of Alibaba.
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window)|too (?:long|many tokens)|maximum.{0,20}tokens|context size|maximum prompt length"
+    r"|max_new_tokens\W{0,3}must be|model token limit|input length should",
+    re.IGNORECASE,
+)
 _EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
 # Beyond it, the client library does not wait for what a server asks; a run should stop and be gone on with later.
 _LONGEST_WAIT_SECONDS = 120
 _SHORTER = "; where request and answer are too long together, --parameter max_tokens=N sets aside less for the answer"
 # What a firewall answers is a whole page.
 _LONGEST_TEXT = 1_000
+_EXCERPT = 100
+# Texts have three to five bytes a token.
+_MOST_BYTES_A_TOKEN = 8
 
 
 def is_passing(status: int) -> bool:
@@ -87,6 +103,7 @@ class Sender:
         *,
         dialect: Dialect,
         tell: Callable[[str], None],
+        has_been_useful: bool = False,
     ) -> None:
         """Take an open client.
 
@@ -96,14 +113,17 @@ class Sender:
             key: What must not be written anywhere.
             dialect: What is known of the server.
             tell: Told what somebody who waits would want to know.
+            has_been_useful: Whether the server has given an answer of use before.
         """
         self._client = client
         self._endpoint = endpoint
         self._key = key
         self._tell = tell
         self._failed_in_a_row = 0
+        self._n_useless = 0
         self._told: set[str] = set()
         self.dialect = dialect
+        self.has_been_useful = has_been_useful
 
     async def send(self, request: ChatRequest) -> Reply:
         """Return the answer to a request, or why there is none.
@@ -169,7 +189,8 @@ class Sender:
         unnamed = re.sub(rf"(?<!\w){re.escape(self._endpoint.model)}(?!\w)", "", said)
         found = replace(failure_of(status, unnamed), message=said)
         wait = _seconds(error.response.headers.get("retry-after"))
-        if status == _TOO_MANY and (_EMPTY_PURSE.search(said) or wait > _LONGEST_WAIT_SECONDS):
+        is_empty = status == _TOO_MANY and _EMPTY_PURSE.search(said) is not None
+        if is_empty or (is_passing(status) and wait > _LONGEST_WAIT_SECONDS):
             when = f"in {wait:.0f} seconds" if wait else "when the account has means again"
             message = f"{self._endpoint.url} takes no more requests for now; go on {when}: {said}"
             raise EndpointError(message)
@@ -194,26 +215,59 @@ class Sender:
         refusal = None if reply.refusal is None else self._key.redacted(reply.refusal)
         return Answer(self._key.redacted(reply.text), reply.finish_reason, refusal, reply.usage)
 
-    def heed(self, reply: Reply) -> None:
-        """Tell of a reply that is none, and count those in a row.
+    def heed(self, request: ChatRequest, reply: Reply, *, is_usable: bool) -> None:
+        """Tell of a reply that is none, or of no use, and count those in a row.
 
         Raises:
-            EndpointError: Nothing has been answered for a while.
+            EndpointError: Nothing has been answered for a while, or nothing that is of use.
         """
         if isinstance(reply, Failure):
             self._count(reply)
+            return
+        self._failed_in_a_row = 0
+        n_read = 0 if reply.usage is None else reply.usage.prompt_tokens
+        if 0 < n_read * _MOST_BYTES_A_TOKEN < request.n_bytes:
+            self._tell_once(
+                "window",
+                f"{self._endpoint.url} read {n_read:,} tokens of a prompt of {request.n_bytes:,} bytes: its context "
+                "window is too small for it (of Ollama: OLLAMA_CONTEXT_LENGTH), and what was cut is not known",
+            )
+        if is_usable:
+            self.has_been_useful = True
+        elif not reply.is_refused:
+            self._weigh(reply)
+
+    def _weigh(self, answer: Answer) -> None:
+        """Tell of an answer that is paid for and of no use, and give up where none was of any."""
+        advice = ""
+        if answer.is_cut:
+            how, advice = "cut where it may be no longer", "; --parameter max_tokens=N allows more, thinking included"
+        elif not answer.text.strip():
+            how = "empty"
         else:
-            self._failed_in_a_row = 0
+            how = f"not as asked: {answer.text.strip()[:_EXCERPT]!r}"
+        self._tell_once(how.partition(":")[0], f"an answer is {how}{advice}")
+        self._n_useless += 1
+        if self._n_useless >= PATIENCE and not self.has_been_useful:
+            message = (
+                f"none of the first {PATIENCE} answers of {self._endpoint.url} can be used, and they are paid for; the "
+                f"last one is {how}{advice}"
+            )
+            raise EndpointError(message)
+
+    def _tell_once(self, what: str, message: str) -> None:
+        if what not in self._told and len(self._told) < PATIENCE:
+            self._told.add(what)
+            self._tell(message)
 
     def _count(self, failure: Failure) -> None:
         is_of_one_row = failure.reason not in ("provider_unavailable", "request_rejected")
         # Of what is of a row, each may be told in other words: the first is enough to see what the server means.
         known = failure.reason if is_of_one_row else failure.message
-        if known not in self._told and len(self._told) < PATIENCE:
-            self._told.add(known)
-            advice = _SHORTER if failure.reason == "request_too_long" else ""
-            self._tell(f"no answer ({failure.reason}): {failure.message}{advice}")
-        if is_of_one_row:
+        advice = _SHORTER if failure.reason == "request_too_long" else ""
+        self._tell_once(known, f"no answer ({failure.reason}): {failure.message}{advice}")
+        # A server that was of use before rejects this request for what it holds, in words that nobody knew.
+        if is_of_one_row or (failure.reason == "request_rejected" and self.has_been_useful):
             return
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= PATIENCE:
@@ -225,13 +279,23 @@ class Sender:
 
 
 def _text_of(error: openai.APIStatusError) -> str:
-    """Return what a server said; the client library leaves out what is in no field `message`."""
-    said = str(error)
-    return f"{said} - {error.body}" if error.body and said == f"Error code: {error.status_code}" else said
+    """Return what a server said; the client library leaves out what is in no field `message`.
+
+    OpenRouter keeps there what the provider behind it said.
+    """
+    said, body = str(error), error.body
+    behind = body.get("metadata") if isinstance(body, dict) else None
+    if isinstance(behind, dict) and (raw := behind.get("raw")):
+        return f"{said} - {raw}"
+    return f"{said} - {body}" if body and said == f"Error code: {error.status_code}" else said
 
 
 def _seconds(header: str | None) -> float:
-    try:
-        return 0.0 if header is None else float(header)
-    except ValueError:
+    """Read for how long a server asks to wait, in seconds or as a date; 0 where it does not say."""
+    if header is None:
         return 0.0
+    with contextlib.suppress(ValueError):
+        return float(header)
+    with contextlib.suppress(ValueError):
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
+    return 0.0
