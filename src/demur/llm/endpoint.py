@@ -59,7 +59,10 @@ class Endpoint:
             raise EndpointError(message)
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
             # Not quoted: it may hold a secret.
-            message = f"the address of {parts.hostname!r} holds more than an address; keys belong into the environment"
+            message = (
+                f"the address of {parts.hostname!r} holds more than an address: leave out what follows a ? or # (of "
+                "Azure, give the one that ends in /openai/v1); keys belong into the environment"
+            )
             raise EndpointError(message)
         for name, value, least in (
             ("concurrency", self.concurrency, 1),
