@@ -183,12 +183,11 @@ def audit(  # noqa: PLR0913  # each is one option of the command line
         )
     else:
         labeler = _named(labeler) if isinstance(labeler, str) else require_labeler(labeler)
-        if coverage != "auto" and (coverage is not None or getattr(labeler, "category_sets", None) is not None):
+        if coverage != "auto" and getattr(labeler, "category_sets", None) is not None:
+            message = f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
+            raise ValueError(message)
+        if coverage not in ("auto", None):
             message = f"coverage {coverage!r}, but {labeler.name!r} gives no sets of kinds; leave it out"
-            if getattr(labeler, "category_sets", None) is not None:
-                message = (
-                    f"coverage {coverage!r}, but the sets of {labeler.name!r} are its own; load it with that coverage"
-                )
             raise ValueError(message)
     return run_audit(
         source, labeler=labeler, out=out, limit=limit, layout=layout, fields=fields, turns=turns, policy=policy,

@@ -27,6 +27,18 @@ def test_rates_over_nothing_are_nan() -> None:
     assert all(math.isnan(rate) for rate in (nothing.sensitivity, nothing.specificity, nothing.youden))
 
 
+def test_a_reference_of_one_prompt_says_as_much_as_one_row_of_either_side() -> None:
+    """A hundred replies to it, of which it cannot be seen how far they are found or missed together."""
+    truth, called = [True] * 60 + [False] * 40, [True] * 54 + [False] * 46
+    one = OperatingPoint.of(truth, called, ["p"] * 100)
+    assert (one.refusal_effect, one.compliance_effect) == (60.0, 40.0)
+    assert OperatingPoint.of(truth[:60], called[:60], ["p"] * 60).compliance_effect == 1.0
+    found = corrected_share(Share(300, 1_000), one)
+    assert found.share == pytest.approx(1 / 3)
+    assert found.low == 0.0
+    assert found.high > 0.9
+
+
 def test_the_share_is_rogan_and_gladens() -> None:
     """(.25 + .9 - 1) / (.9 + .9 - 1) = .15 / .8 = .1875."""
     assert corrected_share(Share(100, 400), POINT).share == pytest.approx(0.1875)

@@ -80,6 +80,12 @@ def test_a_reply_without_a_request_is_its_own_prompt() -> None:
     assert prompt_key(Conversation((Turn("assistant", "Sorry, NO"),))) == "sorry, no"
 
 
+def test_replies_to_requests_that_were_lost_are_prompts_of_their_own() -> None:
+    """A set whose user turns are blank is no set of one prompt."""
+    keys = {prompt_key(Conversation.of(" ", reply)) for reply in ("No.", "Yes.", "yes. ")}
+    assert len(keys) == 2
+
+
 def test_no_prompt_stands_on_two_sides() -> None:
     """400 prompts of two replies each: about 12 % of them, drawn by prompt, are held out, in equal halves."""
     parts = partition(ROWS)

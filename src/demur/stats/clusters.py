@@ -127,18 +127,18 @@ class Clusters:
             return dict.fromkeys(parts, 1.0)
         sizes, total = self._counts_of(whole)
         # A sketch may err below what the squares of whole numbers can come to.
-        equal = total * total / max(_squares(sizes), total)
-        k = max(self._number_with(whole), equal)
+        k = total * total / max(_squares(sizes), total)
+        n_clusters = max(self._number_with(whole), k)
         # Of one cluster or less, a sketch's estimate says no more than that.
-        if k < _FEWEST:
+        if n_clusters < _FEWEST:
             return dict.fromkeys(parts, float(total))
-        correction = k / (k - 1) * (_quantile(max(equal, _FEWEST) - 1) / _quantile(total - 1)) ** 2
-        reach = Z_95**2 / (equal + Z_95**2)
+        correction = n_clusters / (n_clusters - 1) * (_quantile(max(k, _FEWEST) - 1) / _quantile(total - 1)) ** 2
+        reach = Z_95**2 / (k + Z_95**2)
         found = {}
         for part in parts:
             hits, n_hits = self._counts_of(part)
             p = n_hits / total
-            found[part] = max(1.0, total / equal * max(0.0, 1 - min(p, 1 - p) / reach) ** 2)
+            found[part] = max(1.0, total / k * max(0.0, 1 - min(p, 1 - p) / reach) ** 2)
             if 0 < n_hits < total:
                 between = _squares(hit - p * size for hit, size in zip(hits, sizes, strict=True))
                 found[part] = max(found[part], correction * between / total**2 / (p * (1 - p) / (total - 1)))

@@ -67,7 +67,9 @@ class Composition:
 
     @classmethod
     def of(cls, verdicts: Iterable[Verdict], taxonomy: Taxonomy, *, requests: Iterable[str] | None = None) -> Self:
-        """Count verdicts, read once and not kept; of none at all, the neutral element of `+`.
+        """Count verdicts, read once; of none at all, the neutral element of `+`.
+
+        With requests, memory grows with the verdicts: of a large number, add up the compositions of parts.
 
         Args:
             verdicts: What a labeler said.

@@ -140,7 +140,9 @@ class Resamples:
         columns = rows.T if rows.ndim > 1 else [rows] * len(values)
         return tuple(
             self._estimate(float(value), _interval(figures), column)
-            for value, figures, column in zip(values, self._drawn(statistic, len(values)).T, columns, strict=True)
+            for value, figures, column in zip(
+                values, self._figures_drawn(statistic, len(values)).T, columns, strict=True
+            )
         )
 
     def probability(self, statistic: Statistic, on: Flags) -> Estimate:
@@ -150,8 +152,7 @@ class Resamples:
         method (Pepe 2003; Qin and Hotilovac 2008): percentiles of what lies near 1 begin too high. There is none where
         `estimate` gives none, and so none of an A of 0 or 1, which no resample changes.
         """
-        value = float(statistic(self.times[None].astype(np.float64))[0])
-        (figures,) = self._drawn(lambda weights: statistic(weights)[:, None], 1).T
+        value, figures = self._figure(statistic)
         low, high = _interval(figures)
         if not math.isnan(low):
             logit, margin = math.log(value / (1 - value)), Z_95 * float(np.nanstd(figures)) / (value * (1 - value))
@@ -164,8 +165,7 @@ class Resamples:
         The distances of a sample are larger than those of all there is, and those of a resample larger again, by as
         much: the interval is moved down by twice what resamples add on average, not below 0, and holds the figure.
         """
-        value = float(statistic(self.times[None].astype(np.float64))[0])
-        (figures,) = self._drawn(lambda weights: statistic(weights)[:, None], 1).T
+        value, figures = self._figure(statistic)
         low, high = _interval(figures)
         if not math.isnan(low):
             added = 2 * (float(np.nanmean(figures)) - value)
@@ -183,6 +183,11 @@ class Resamples:
         is_backed = all(self._n_clusters(each) >= LEAST_CLUSTERS for each in rows)
         return estimate if is_backed else replace(estimate, low=math.nan, high=math.nan)
 
+    def _figure(self, statistic: Statistic) -> tuple[float, Floats]:
+        """Return a figure, and what it is under each draw, (resamples,)."""
+        figures = self._figures_drawn(lambda weights: statistic(weights)[:, None], 1)[:, 0]
+        return float(statistic(self.times[None].astype(np.float64))[0]), figures
+
     def _estimate(self, value: float, interval: tuple[float, float], on: Flags) -> Estimate:
         """Give a figure with its interval, where the rows that it rests on back one."""
         return self.backed(Estimate(value, *interval, int(self.times[on].sum())), on)
@@ -196,8 +201,9 @@ class Resamples:
         _, firsts = np.unique(self.cluster_of_row[on], return_index=True)
         return int(self.times[on][firsts].sum())
 
-    def _drawn(self, statistic: Statistic, n_figures: int) -> Floats:
+    def _figures_drawn(self, statistic: Statistic, n_figures: int) -> Floats:
         """Return the figures under each draw, (resamples, figures); under none where there are too few clusters."""
+        # Of rows that stand alone a draw holds as many rows; of others, as many clusters.
         n_clusters = int(self.draws[0].sum()) if len(self.draws) else 0
         if n_clusters < LEAST_CLUSTERS:
             return np.empty((0, n_figures))

@@ -116,7 +116,9 @@ def ablate(  # noqa: PLR0913  # the callbacks are mostly left out
         for cell in due:
             on_cell(cell)
             try:
-                bench.keep(cell, bench.labeler(cell, on_step=on_step, on_epoch=on_epoch))
+                # Before it trains: what files hold afterwards is not what it was made from.
+                identity = bench.identity(cell)
+                bench.keep(cell, bench.labeler(cell, on_step=on_step, on_epoch=on_epoch), identity)
             except KeyboardInterrupt as interrupt:
                 interrupt.add_note(f"finished cells are kept in {out / 'cells'}; the same command goes on after them")
                 raise
@@ -146,12 +148,12 @@ class _Bench:
             return None
         try:
             content: dict[str, Any] = json.loads(path.read_bytes())
-            is_of_this_plan = content["identity"] == self._identity(cell)
+            is_of_this_plan = content["identity"] == self.identity(cell)
         except (ValueError, KeyError, TypeError) as error:
             message = f"{path} is damaged ({type(error).__name__}); remove it to compute the cell again"
             raise OutputError(message) from error
         if not is_of_this_plan:
-            was, now = content["identity"], self._identity(cell)
+            was, now = content["identity"], self.identity(cell)
             changed = ", ".join(sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key)))
             message = f"{path} differs in {changed} from what is asked for; remove it, or give another folder"
             raise OutputError(message)
@@ -175,13 +177,13 @@ class _Bench:
                     "give another split, or a file that the recipe avoids", path, n_met, len(rows),
                 )  # fmt: skip
 
-    def keep(self, cell: Cell, labeler: Labeler) -> None:
-        """Evaluate a labeler on the dev files and write the cell, whole or not at all."""
+    def keep(self, cell: Cell, labeler: Labeler, identity: Mapping[str, object]) -> None:
+        """Evaluate a labeler on the dev files and write the cell, whole or not at all, with what it was made from."""
         evaluations = {}
         for dev in self.plan.evaluations:
             found = evaluate(labeler, self.rows(dev), self.taxonomy, resamples=self.resamples)
             evaluations[dev.path] = found.to_json()
-        write_json(self._path(cell), {"identity": self._identity(cell), "seed": cell.seed, "evaluations": evaluations})
+        write_json(self._path(cell), {"identity": identity, "seed": cell.seed, "evaluations": evaluations})
 
     def labeler(self, cell: Cell, **callbacks: Any) -> Labeler:  # noqa: ANN401  # handed on to training
         """Train a cell, or fit it on the frozen encoder, and return what judges as it was taught."""
@@ -232,7 +234,8 @@ class _Bench:
     def _path(self, cell: Cell) -> Path:
         return self.out / "cells" / f"{cell.name}.json"
 
-    def _identity(self, cell: Cell) -> dict[str, Any]:
+    def identity(self, cell: Cell) -> dict[str, Any]:
+        """Return what decides which figures a cell has."""
         return {
             **self._origin(cell),
             "resamples": self.resamples,

@@ -53,9 +53,8 @@ class Partition:
 
 
 def prompt_key(conversation: Conversation) -> str:
-    """Return what counts as the same prompt: the first user turn, else the reply, with case and space folded."""
-    first = opening(conversation)
-    return folded(conversation.reply if first is None else first)
+    """Return what counts as the same prompt: the first user turn if it says something, else the reply, both folded."""
+    return folded(opening(conversation) or "") or folded(conversation.reply)
 
 
 def partition(
