@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,9 +22,8 @@ from demur.model import training
 from demur.model.encoders import Encoder, sha256_of
 from demur.model.settings import TrainingSettings
 from demur.model.targets import Example
-from demur.model.validation import held_out_logits
 from demur.model.weights import Manifest
-from demur.studies import finishing, held_out
+from demur.studies import finishing
 from demur.studies.held_out import held_out_kinds, held_out_probabilities
 from demur.studies.holding import held
 from demur.studies.lesson import Lesson
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from demur.model.training import Step
-    from demur.model.weights import Weights
     from demur.taxonomy import Taxonomy
 
 
@@ -230,13 +229,12 @@ def test_held_out_probabilities_are_the_analyzers_own(
         assert len(set(manifest.held_out_prompts[side])) == len(expected)
 
 
-def test_held_out_probabilities_are_rounded_down(loaded_weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_out_probabilities_are_rounded_down() -> None:
     """What lies .00004 below the threshold is counted below it, as in use: .4999, not .5000."""
     odds = np.log(np.array([0.49996, 0.5000001, 0.99996]) / (1 - np.array([0.49996, 0.5000001, 0.99996])))
-    monkeypatch.setattr(held_out, "held_out_logits", lambda *_, **__: (odds, odds, odds))
     rows = [Example("a", "a", 1.0)] * 3
     prompts = ["one", "other", "one"]
-    found, of_prompt = held_out_probabilities(loaded_weights.network, rows, prompts, tokenizer=loaded_weights.tokenizer)
+    found, of_prompt = held_out_probabilities(odds, rows, prompts)
     assert found == {"refusal": [0.4999, 0.5, 0.9999], "compliance": []}
     assert of_prompt == {"refusal": [0, 1, 0], "compliance": []}
 
@@ -256,9 +254,7 @@ def test_held_out_kinds_are_the_analyzers_own(
     assert Manifest.load(tiny_weights).held_out_kinds == pytest.approx(expected, abs=1e-5)
 
 
-def test_scores_of_kinds_are_those_of_the_main_kind_where_there_is_one(
-    taxonomy: Taxonomy, loaded_weights: Weights
-) -> None:
+def test_scores_of_kinds_are_those_of_the_main_kind_where_there_is_one(taxonomy: Taxonomy) -> None:
     """No kind, or two that readers name equally often: left out. Never above the probability itself."""
     main, second = np.eye(len(taxonomy))[[0, 3]]
     rows = [
@@ -267,13 +263,13 @@ def test_scores_of_kinds_are_those_of_the_main_kind_where_there_is_one(
         Example("[CLS] a", "a", 1.0, kinds=tuple(0.5 * main + 0.5 * second)),
         Example("[CLS] a", "a", 0.0),
     ]
-    given: dict[str, Any] = {"tokenizer": loaded_weights.tokenizer}
-    logits = held_out_logits(loaded_weights.network, rows[:1], **given)[2][0]
-    probability = float(np.exp(logits[0]) / np.exp(logits).sum())
-    scores = held_out_kinds(loaded_weights.network, rows, **given)
+    logits = np.tile(np.linspace(1.0, 0.0, len(taxonomy)), (4, 1))
+    probability = math.e / np.exp(logits[0]).sum()
+    scores = held_out_kinds(logits, rows)
     assert len(scores) == 2
     assert all(probability - 2e-6 < score <= probability for score in scores)
-    assert held_out_kinds(loaded_weights.network, rows[2:], **given) == []
+    assert held_out_kinds(logits[2:], rows[2:]) == []
+    assert held_out_kinds(logits[:0], []) == []
 
 
 def test_only_training_rows_of_a_file_are_read(

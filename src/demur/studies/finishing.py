@@ -11,6 +11,7 @@ import torch
 from demur.errors import OutputError, TrainingError, WeightsError
 from demur.model.first_look import FIRST_WINDOWS
 from demur.model.network import RefusalNetwork
+from demur.model.training import held_out_logits
 from demur.model.weights import Manifest, save_weights
 from demur.studies.held_out import calibrate, first_look, held_out_kinds, held_out_probabilities, thresholds
 from demur.studies.holding import held
@@ -89,7 +90,8 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
     calibration = {"kept": True} if kept else calibrate(merged, tuning, tokenizer=tokenizer)
     windows = [window for window in FIRST_WINDOWS if window < max_tokens]
     shortened = {} if kept else {window: lesson.shortened(tokenizer, window) for window in windows}
-    held_out, prompts = held_out_probabilities(merged, measuring, lesson.measuring_prompts, tokenizer=tokenizer)
+    log_odds, _, kinds = held_out_logits(merged, measuring, tokenizer=tokenizer)
+    held_out, prompts = held_out_probabilities(log_odds, measuring, lesson.measuring_prompts)
     manifest = Manifest(
         encoder=encoder.name,
         encoder_sha256=encoder.sha256,
@@ -103,7 +105,7 @@ def finished(  # noqa: PLR0913  # each is another part of what a manifest says
         calibration=calibration,
         held_out=held_out,
         held_out_prompts=prompts,
-        held_out_kinds=held_out_kinds(merged, measuring, tokenizer=tokenizer),
+        held_out_kinds=held_out_kinds(kinds, measuring),
         first_look=None if kept else first_look(merged, tuning, shortened, tokenizer=tokenizer),
         training=dict(training),
     )

@@ -18,6 +18,7 @@ from demur.verdict import Thresholds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
     from demur.model.first_look import FirstLook
@@ -81,17 +82,15 @@ def first_look(
 
 
 def held_out_probabilities(
-    network: RefusalNetwork, rows: Sequence[Example], prompts: Sequence[str], *, tokenizer: Tokenizer
+    log_odds: NDArray[np.float64], rows: Sequence[Example], prompts: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
     """Return the gate's probabilities of the measuring rows, by true side and rising, and which prompt each answers.
 
     Args:
-        network: What is measured.
+        log_odds: Calibrated, of a refusal, (rows,).
         rows: The measuring rows.
         prompts: What tells their prompts apart, (rows,).
-        tokenizer: Of the encoder.
     """
-    log_odds = held_out_logits(network, rows, tokenizer=tokenizer)[0]
     places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
     found: dict[str, list[tuple[float, int]]] = {"refusal": [], "compliance": []}
     for row, prompt, probability in zip(rows, prompts, expit(log_odds), strict=True):
@@ -104,17 +103,22 @@ def held_out_probabilities(
     )
 
 
-def held_out_kinds(network: RefusalNetwork, rows: Sequence[Example], *, tokenizer: Tokenizer) -> list[float]:
+def held_out_kinds(logits: NDArray[np.float64], rows: Sequence[Example]) -> list[float]:
     """Return P(true main kind | refuses) of the measuring rows whose main kind is known, rising.
 
     A row that its readers name after two kinds equally often has no main kind that is known.
+
+    Args:
+        logits: Calibrated, of the kinds, (rows, kinds).
+        rows: The measuring rows.
     """
-    known = [row for row in rows if row.kinds is not None and _has_one_main_kind(row.kinds)]
-    if not known:
-        return []
-    probabilities = softmax(held_out_logits(network, known, tokenizer=tokenizer)[2], axis=1)
-    truth = [int(np.argmax(row.kinds or ())) for row in known]
-    return sorted(_rounded_down(p, _KIND_DIGITS) for p in probabilities[np.arange(len(known)), truth])
+    known = [
+        (place, int(np.argmax(row.kinds)))
+        for place, row in enumerate(rows)
+        if row.kinds is not None and _has_one_main_kind(row.kinds)
+    ]
+    probabilities = softmax(logits, axis=1)
+    return sorted(_rounded_down(probabilities[place], _KIND_DIGITS) for place in known)
 
 
 def _rounded_down(probability: float, n_digits: int) -> float:
