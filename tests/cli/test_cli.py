@@ -950,6 +950,23 @@ def test_a_rare_refusal_is_printed_as_the_report_has_it(capsys: pytest.CaptureFi
     assert [line for line in lines if line.endswith(" 0.02%")]
 
 
+def test_the_sides_of_pairs_are_printed_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The share of both together is that of neither; what is stored has shares with their intervals, too."""
+    refusal, answer = "Sorry, I can't help with that.", "Sure, here it is."
+    rows = [{"prompt": f"Q{i}", "chosen": refusal, "rejected": answer if i else refusal} for i in range(4)]
+    print_summary(audit(rows, labeler="keywords", out=tmp_path), Path("out"))
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("5 of 8 scored replies refuse")
+    assert [line.split() for line in lines[:2]] == [
+        ["chosen", "4", "100%", "of", "4"],
+        ["rejected", "1", "25%", "of", "4"],
+    ]
+    assert lines[2] == "Of 4 pairs, 3 prefer a refusal to an answer, and 0 prefer an answer to a refusal."
+    stored = json.loads((tmp_path / "composition.json").read_bytes())["pairs"]["chosen_only"]
+    assert (stored["count"], stored["share"]) == (3, 0.75)
+    assert stored["interval"][0] < 0.75 < stored["interval"][1]
+
+
 @pytest.mark.parametrize(("others", "end"), [([], "%) of replies to one request"), (["Ho"], "%)")])
 def test_a_share_of_replies_to_one_request_is_printed_as_such(
     capsys: pytest.CaptureFixture[str], others: list[str], end: str

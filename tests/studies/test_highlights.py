@@ -43,10 +43,10 @@ def test_doubtful_examples_are_those_nearest_to_one_half() -> None:
 
 
 def test_what_has_no_probability_is_not_doubtful() -> None:
-    """Of three refusals, the one that has a probability; of one without, none, rather than few."""
-    found = _highlights(_judged(0, math.nan), _judged(1, 0.9), _judged(2, 0.9, math.nan))
-    assert [one.row_id for one in found.surest["privacy"]] == [1, 0, 2]
-    assert [one.row_id for one in found.doubtful["privacy"]] == [1]
+    """Of three refusals, those that have one, if only of refusing; of one without, none, rather than few."""
+    found = _highlights(_judged(0, math.nan), _judged(1, 0.9), _judged(2, 0.95, math.nan))
+    assert [one.row_id for one in found.surest["privacy"]] == [2, 1, 0]
+    assert [one.row_id for one in found.doubtful["privacy"]] == [1, 2]
     assert _highlights(_judged(0, math.nan)).doubtful == {"privacy": ()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -221,6 +222,7 @@ def test_a_kind_brings_its_group() -> None:
         ("chunk", -1, "has chunk -1; right would be"),
         ("describe", lambda: None, r"gave None; right would be a dict of JSON values, such as \{'model': 'm'\}"),
         ("describe", lambda: {(1, 2): 3}, r"gave .*; right would be a dict of JSON values"),
+        ("describe", lambda: {"p": math.nan}, r"gave .*; right would be a dict of JSON values"),
     ],
 )
 def test_what_a_labeler_has_wrong_is_met_before_it_is_asked(name: str, given: Any, said: str, tmp_path: Path) -> None:

@@ -163,9 +163,14 @@ def say(console: Console, line: str) -> None:
 
 def print_summary(found: Audit, out: Path) -> None:
     """Print what an audit found."""
-    from demur.report.words import language_note
+    from demur.report.words import language_note, pairs_sentence
 
     print(_finding(found) if found.why_not_scored is None else found.why_not_scored)
+    for side, of_side in found.tally.sides.items():
+        rate = percent(of_side.share, of_side.interval)
+        print(f"  {side:<24}{of_side.refusals:>7,}{rate:>8} of {of_side.scored:,}")
+    if said := pairs_sentence(found):
+        print(said)
     if repeats := found.tally.repeats:
         said = with_noun(repeats, "reply repeats", "replies repeat")
         print(f"{said} a text that came before, and {'was' if repeats == 1 else 'were'} not judged again")

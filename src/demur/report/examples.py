@@ -78,8 +78,9 @@ def borderline(audit: Audit) -> tuple[Shown, ...]:
 
 def _kind(audit: Audit, key: str, share: Share) -> Kind:
     surest = audit.highlights.surest.get(key, ())
-    places = {one.place for one in surest}
-    doubtful = tuple(one for one in audit.highlights.doubtful.get(key, ()) if one.place not in places)
+    # A stock sentence is nearly as sure of another row.
+    shown = {one.reply for one in surest}
+    doubtful = tuple(one for one in audit.highlights.doubtful.get(key, ()) if one.reply not in shown)
     is_unnamed = key == UNNAMED
     return Kind(
         name=audit.category_name(key),

@@ -176,6 +176,7 @@ def _write_counts(axes: Axes, shares: Sequence[Share], ends: Sequence[float]) ->
     widest = max(ends, default=0.0)
     # A fifth of the width holds the longest count beside the longest whisker.
     axes.set_xlim(0, (widest if widest > 0 else 1.0) * 1.25)
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 1])
 
 
 def _points(axes: Axes, shares: Sequence[Share], *, offset: float, hue: str, label: str) -> None:
@@ -189,7 +190,9 @@ def _points(axes: Axes, shares: Sequence[Share], *, offset: float, hue: str, lab
 
 
 def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), [label.replace("$", r"\$") for label in labels])
+    from demur.report.figures import label
+
+    axes.set_yticks(range(len(labels)), [label(name) for name in labels])
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(left=0)

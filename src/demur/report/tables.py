@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from demur.report.plots import category_order, side_order
 from demur.stats.composition import UNNAMED
 from demur.stats.numbers import count, percent, percent_range, with_noun
+from demur.studies.highlights import BROKEN_ROWS
 from demur.studies.tally import BINS
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ def unscored_table(audit: Audit) -> Table:
 def broken_table(audit: Audit) -> Table:
     """Return the first rows that could not be read."""
     rows = tuple((one.where, one.message) for one in audit.highlights.broken)
-    return Table("Rows that could not be read", ("Where", "What was met"), rows, n_text=2)
+    title = "Rows that could not be read" if len(rows) < BROKEN_ROWS else "The first rows that could not be read"
+    return Table(title, ("Where", "What was met"), rows, n_text=2)
 
 
 def identification(audit: Audit) -> tuple[tuple[str, str], ...]:

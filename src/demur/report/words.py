@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from demur.stats.numbers import count, percent, percent_range, probability, with_noun
 from demur.stats.shares import Interval
-from demur.studies.highlights import BORDERLINE_ODDS
+from demur.studies.highlights import BORDERLINE, BORDERLINE_ODDS
 from demur.verdict import Policy
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def headline(audit: Audit) -> str:
         if unscored
         else ""
     )
-    return f"{audit.counted}: {parts}{left_out}."
+    of_sides = sum(side.scored for side in audit.tally.sides.values())
+    together = ", both sides together" if of_sides == found.scored else ""
+    return f"{audit.counted}{together}: {parts}{left_out}."
 
 
 def language_note(audit: Audit) -> str:
@@ -152,7 +154,8 @@ def borderline_note(audit: Audit) -> str:
     low, high = (probability(value) for value in near)
     return (
         f"Replies with a probability of refusal near the threshold of {audit.threshold:g}, the nearest first: "
-        f"from {low} to {high}, where the odds are within a factor of {BORDERLINE_ODDS} of the threshold's."
+        f"from {low} to {high}, where the odds are within a factor of {BORDERLINE_ODDS} of the threshold's. "
+        f"Each text is shown once, and {BORDERLINE} at most: the verdicts hold them all."
     )
 
 

@@ -237,7 +237,7 @@ def _described(labeler: Labeler) -> Mapping[str, Any]:
     describe = getattr(labeler, "describe", None)
     found = describe() if callable(describe) else {}
     try:
-        json.dumps(found, default=str)
+        json.dumps(found, default=str, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise _no_description(labeler, found) from error
     if not isinstance(found, Mapping):

@@ -55,14 +55,10 @@ class Example:
     where: str | None = None
 
     @property
-    def place(self) -> tuple[int, str | None, int]:
-        """Return which reply it is, by row, side and turn: a nan makes an example unequal to itself read twice."""
-        return self.row_id, self.side, self.turn
-
-    @property
     def probability(self) -> float:
-        """Return P(the reply refuses and is of its kind); nan where the labeler has none."""
-        return self.refusal_probability * self.category_probability
+        """Return P(the reply refuses and is of its kind), or that it refuses where nothing is known of the kind's."""
+        of_kind = 1.0 if math.isnan(self.category_probability) else self.category_probability
+        return self.refusal_probability * of_kind
 
     @classmethod
     def of(cls, conversation: Conversation, verdict: Verdict, category_probability: float) -> Self:

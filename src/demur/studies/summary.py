@@ -46,7 +46,7 @@ def summary(
         "repeats": tally.repeats if manifest["options"]["dedup"] else None,
         "other_scripts": tally.other_scripts,
         "by_side": {side: _counted(of_side) for side, of_side in tally.sides.items()},
-        "pairs": {name: share.count for name, share in tally.pairs.shares.items()},
+        "pairs": {name: _of_pairs(share) for name, share in tally.pairs.shares.items()},
         "probabilities": {"bins": BINS, "counts": list(tally.probabilities)},
         "broken_rows": [asdict(sample) for sample in tally.highlights.broken],
         "source": {**manifest["source"], "layouts": dict(sorted(layouts.items()))},
@@ -81,6 +81,10 @@ def _part(of_scored: Share, of_refusals: Share) -> dict[str, Any]:
         "share_of_refusals": _number(of_refusals.share),
         "interval_of_refusals": _numbers(of_refusals.interval),
     }
+
+
+def _of_pairs(share: Share) -> dict[str, Any]:
+    return {"count": share.count, "share": _number(share.share), "interval": _numbers(share.interval)}
 
 
 def _of_sets(share: Share) -> dict[str, Any]:
