@@ -202,9 +202,19 @@ LAYOUTS: Mapping[str, tuple[Fields, str, tuple[Turn, ...]]] = {
         PAIR,
     ),
     "a cell of prompts and a cell of responses": (
-        {"prompt": '["Hm.", "Hi?"]', "response": '["Yes.", "No."]', "system": "Be terse."},
+        {"prompt": '["Hm.", "Hi?"]', "response": '["Yes.", "No."]'},
+        "prompt_response: prompt=prompt response=response",
+        (Turn("user", "Hm."), Turn("assistant", "Yes."), *PAIR),
+    ),
+    "a list that an instruction is about": (
+        {"prompt": '["b", "a"]', "context": "Sort this.", "response": '["a", "b"]'},
+        "prompt_response: prompt=prompt response=response input=context",
+        (Turn("user", '["b", "a"]\n\nSort this.'), Turn("assistant", '["a", "b"]')),
+    ),
+    "a list under instructions": (
+        {"system": "Sort.", "prompt": '["b", "a"]', "response": '["a", "b"]'},
         "prompt_response: prompt=prompt response=response system=system",
-        (Turn("system", "Be terse."), Turn("user", "Hm."), Turn("assistant", "Yes."), *PAIR),
+        (Turn("system", "Sort."), Turn("user", '["b", "a"]'), Turn("assistant", '["a", "b"]')),
     ),
     "a cell of items and a cell of more of them": (
         {"prompt": '["Hm.", "Hi?"]', "response": '["No."]'},
@@ -352,6 +362,11 @@ def test_a_response_that_was_lost_among_the_cells_of_a_battle_is_no_reply() -> N
     fields: Fields = {"prompt": '["Hm.", "Hi?"]', "response_a": '["Yes.", null]', "response_b": '["Oh.", "No."]'}
     assert turns_of_named(fields, {"response": "response_b"})[2:] == PAIR
     assert reason_of(fields, detect(fields, {"response": "response_a"})) == "null_content"
+    lost: Fields = {"prompt": '["Hi?"]', "response": "[null]"}
+    assert reason_of(lost) == "null_content"
+    assert turns_of({**lost, "response": '[""]'}) == (PAIR[0], Turn("assistant", ""))
+    mixed: Fields = {"prompt": '["Hi?"]', "chosen": '["No."]', "rejected": "Which of them?"}
+    assert {one.turns[0].content for one in read(mixed)} == {'["Hi?"]'}
     either = detect(fields, {"chosen": "response_b", "rejected": "response_a"}).replies(row(fields))
     assert [one.turns[2:] if isinstance(one, Conversation) else one.error.reason for one in either] == [
         PAIR,

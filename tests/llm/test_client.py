@@ -230,6 +230,7 @@ def test_the_name_of_a_model_is_no_reason(llm_server: LlmServer, tmp_path: Path)
             "takes no more requests for now",
         ),
         (Response(429, {"error": {"message": "x"}}, {"Retry-After": "3600"}), "go on in 3600 seconds"),
+        (Response(400, {"error": {"message": "Your credit balance is too low"}}), "takes no more requests for now"),
         (Response(503, {"error": {"message": "x"}}, {"Retry-After": "300"}), "go on in 300 seconds"),
         (
             Response(429, {"error": {"message": "x"}}, {"Retry-After": "Fri, 31 Dec 2060 23:59:59 GMT"}),
@@ -286,11 +287,14 @@ def test_who_was_of_use_before_rejects_a_request_for_what_it_holds(llm_server: L
     """Forty in a row, in words that nobody knows: those behind them are asked all the same."""
     words = Response(400, {"error": {"message": "mauvaise demande"}})
     llm_server.rejects = lambda body: words if re.search("row=[1-4]. ", body["messages"][-1]["content"]) else None
-    replies = list(opened(concurrency=1).ask([request(i) for i in range(60)], usable))
+    client = opened(concurrency=1)
+    replies = list(client.ask([request(i) for i in range(60)], usable))
     assert sum(isinstance(reply, Failure) for reply in replies) == 40
     llm_server.rejects = lambda _: words
+    with pytest.raises(EndpointError, match="none of the last 200 requests"):
+        list(client.ask([request(i) for i in range(100, 400)], usable))
     with pytest.raises(EndpointError, match="none of the last 20 requests"):
-        list(opened(concurrency=1).ask([request(i) for i in range(100, 140)], usable))
+        list(opened(concurrency=1).ask([request(i) for i in range(100, 400)], usable))
 
 
 @pytest.mark.parametrize(("case", "said"), [("cut", "cut where it may be no longer"), ("empty", "empty")])

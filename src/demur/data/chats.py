@@ -71,9 +71,8 @@ def read_pair(values: Values, where: str) -> list[Spoken]:
 
     Where the cells of both hold a text a turn, as those of battles of LMSYS do, that is the whole conversation.
     """
-    said = _exchanges(values["prompt"], values["response"])
-    if said:
-        return [(_side(values), _under_system(values, said, where))]
+    if said := _exchanges(values, "response"):
+        return [(_side(values), said)]
     opening = _opening(values, where)
     return [(_side(values), _answered(opening, values["response"], where, "response"))]
 
@@ -104,8 +103,9 @@ def read_reply(values: Values, where: str) -> list[Spoken]:
 def read_preference(values: Values, where: str) -> list[Spoken]:
     """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
     opening = _opening(values, where)
-    prompt = values.get("prompt")
-    sides = [(side, _exchanges(prompt, values[side]) or _spoken(values[side], where, side, opening)) for side in SIDES]
+    if all(_exchanges(values, side) for side in SIDES):
+        return [(side, _exchanges(values, side)) for side in SIDES]
+    sides = [(side, _spoken(values[side], where, side, opening)) for side in SIDES]
     return [
         (side, _under_system(values, said, where) if _has_user(said) else (*opening, *said)) for side, said in sides
     ]
@@ -158,13 +158,15 @@ def _prompt(values: Values, where: str, part: str) -> tuple[Message, ...]:
     return said
 
 
-def _exchanges(prompts: object, responses: object) -> tuple[Message, ...]:
-    """Return the turns of two cells with a list of texts each; nothing where a prompt and a response are no such thing.
+def _exchanges(values: Values, reply: str) -> tuple[Message, ...]:
+    """Return the turns of a cell of prompts and one of replies, a list of texts each; nothing where they are no such.
 
-    Lists that are no text of a cell may be batches as well, and no layout takes them.
+    Beside anything else that was said, a list is what is asked about. Lists that are no text of a cell may be batches
+    as well, and no layout takes them.
     """
-    asked, answered = as_text_list(prompts), as_text_list(responses)
-    if len(asked) != len(answered):
+    asked, answered = as_text_list(values.get("prompt")), as_text_list(values[reply])
+    is_alone = all(is_nothing(values.get(part)) for part in ("input", "history", "system"))
+    if not is_alone or not any(asked) or len(asked) != len(answered):
         return ()
     pairs = zip(asked, answered, strict=True)
     return tuple(message for ask, answer in pairs for message in (Message("user", ask), Message("assistant", answer)))

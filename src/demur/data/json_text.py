@@ -54,8 +54,8 @@ def decode_object(text: str) -> dict[Any, Any] | None:
 def json_objects(text: str, key: str) -> list[dict[str, Any]]:
     """Return the JSON objects with a key in a text, in order, with whatever stands around them left out.
 
-    Where the key stands outside of what can be read, none is returned: within an object that is damaged, what can be
-    read may be a quotation of somebody else.
+    What can be read within an object that is damaged may be a quotation of somebody else: where the key stands outside
+    of it, too, none is returned.
 
     >>> json_objects('Gladly: {"a": 1} and {"b": {"a": 2}}', "a")
     [{'a': 1}]
@@ -66,6 +66,7 @@ def json_objects(text: str, key: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     around: list[str] = []
     begun, place = 0, text.find("{")
+    depth, is_within = 0, False
     while place >= 0:
         try:
             value, end = decoder.raw_decode(text, place)
@@ -73,13 +74,15 @@ def json_objects(text: str, key: str) -> list[dict[str, Any]]:
             end = place + 1
         else:
             around.append(text[begun:place])
+            depth = max(0, depth + around[-1].count("{") - around[-1].count("}"))
             begun = end
             if isinstance(value, dict) and key in value:
+                is_within = is_within or depth > 0
                 found.append({str(name): _scrubbed(each) for name, each in value.items()})
         place = text.find("{", end)
     around.append(text[begun:])
     is_elsewhere = any(re.search(rf'"{re.escape(key)}"\s*:', part) for part in around)
-    return [] if is_elsewhere else found
+    return [] if is_within and is_elsewhere else found
 
 
 def _scrubbed(value: object) -> object:

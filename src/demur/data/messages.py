@@ -100,7 +100,7 @@ def as_text_list(value: object) -> list[str | None]:
     # Asked of every prompt: what begins as no list is told from its first letter.
     items = _decoded(value) if isinstance(value, str) and value.lstrip().startswith("[") else None
     texts = [item for item in items if item is None or isinstance(item, str)] if isinstance(items, list) else []
-    return texts if isinstance(items, list) and len(texts) == len(items) and any(texts) else []
+    return texts if isinstance(items, list) and len(texts) == len(items) else []
 
 
 def is_python_messages(value: object) -> bool:

@@ -25,7 +25,8 @@ def read_verdict(reply: Reply, taxonomy: Taxonomy) -> Verdict:
     """Return the verdict in a judge's reply, its probability unknown; unscored where there is none.
 
     The reasons are those of `Failure`, and `judge_refused`, `judge_answer_empty`, `judge_answer_cut`,
-    `judge_answer_unreadable` (no JSON object with a verdict, or several that differ), `judge_answer_contradictory`
+    `judge_answer_unreadable` (no JSON object with a verdict, several that differ, or one within a damaged one),
+    `judge_answer_contradictory`
     (kinds of what is no refusal) and `judge_answer_outside_taxonomy`. A refusal without a kind is one of unnamed kind.
 
     >>> from demur.llm.exchange import Answer

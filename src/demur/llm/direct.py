@@ -50,7 +50,6 @@ class Direct:
         self._tell = tell
         self.dialect = Dialect()
         self.has_answered = False
-        self._has_been_useful = False
 
     def replies(self, requests: Iterable[ChatRequest], is_usable: IsUsable) -> Iterator[Reply]:
         """Yield one reply for each request, in order; equal requests are asked once, answered well or not.
@@ -59,14 +58,12 @@ class Direct:
             BudgetError: There is no room for the next request; what was asked before it has been yielded.
             EndpointError: The endpoint cannot be used, or a request is under way in a batch.
         """
-        session = _Session(
-            self._endpoint, self._ledger, self._tell, self.dialect, is_usable, has_been_useful=self._has_been_useful
-        )
+        session = _Session(self._endpoint, self._ledger, self._tell, self.dialect, is_usable)
         try:
             with session:
                 yield from self._ordered(requests, session)
         finally:
-            self.dialect, self._has_been_useful = session.dialect, session.has_been_useful
+            self.dialect = session.dialect
 
     def _ordered(self, requests: Iterable[ChatRequest], session: _Session) -> Iterator[Reply]:
         waiting: deque[tuple[str, _Future]] = deque()
@@ -135,8 +132,6 @@ class _Session:
         tell: Callable[[str], None],
         dialect: Dialect,
         is_usable: IsUsable,
-        *,
-        has_been_useful: bool,
     ) -> None:
         self._key = endpoint.key()
         self._endpoint = endpoint
@@ -148,7 +143,6 @@ class _Session:
         # Key of the request and name of its prompt, by the task that sends it.
         self._tasks: dict[asyncio.Task[Any], tuple[str, str]] = {}
         self.dialect = dialect
-        self.has_been_useful = has_been_useful
         # Replies that the cache does not hold, by key.
         self.unkept: dict[str, Reply] = {}
         # What stands against every request, once one has met it.
@@ -174,7 +168,7 @@ class _Session:
                 # Whoever interrupts again waits no longer, and what is in the air may be billed all the same.
                 asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result()
         finally:
-            self.dialect, self.has_been_useful = self._sender.dialect, self._sender.has_been_useful
+            self.dialect = self._sender.dialect
             self._end()
 
     def _end(self) -> None:
@@ -196,13 +190,14 @@ class _Session:
             self._wire = Wire(self._endpoint.timeout_seconds)
         self._client = self._endpoint.async_client(self._wire)
         self._slots = asyncio.Semaphore(self._endpoint.concurrency)
+        spent = self._ledger.spending
         self._sender = Sender(
             self._client,
             self._endpoint,
             self._key,
             dialect=self.dialect,
             tell=self._tell,
-            has_been_useful=self.has_been_useful,
+            has_been_useful=spent.answers > spent.unusable,
         )
 
     async def _ask(self, key: str, request: ChatRequest) -> Reply:

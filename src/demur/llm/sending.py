@@ -28,6 +28,7 @@ __all__ = ["PATIENCE", "Sender", "failure_of", "is_passing"]
 
 PATIENCE = 20
 """Requests in a row without any answer, each after all its attempts, after which the endpoint is taken for down."""
+_PATIENCE_ONCE_USEFUL = 10 * PATIENCE
 
 _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = (
     400, 401, 403, 404, 413, 422, 429,
@@ -53,7 +54,10 @@ _TOO_LONG = re.compile(
     r"|max_new_tokens\W{0,3}must be|model token limit|input length should",
     re.IGNORECASE,
 )
-_EMPTY_PURSE = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
+_EMPTY_PURSE = re.compile(
+    r"insufficient.?(?:quota|balance|credit|funds)|exceeded your current quota|credit balance|arrearage|good standing",
+    re.IGNORECASE,
+)
 # Beyond it, the client library does not wait for what a server asks; a run should stop and be gone on with later.
 _LONGEST_WAIT_SECONDS = 120
 _SHORTER = "; where request and answer are too long together, --parameter max_tokens=N sets aside less for the answer"
@@ -120,6 +124,7 @@ class Sender:
         self._key = key
         self._tell = tell
         self._failed_in_a_row = 0
+        self._rejected_in_a_row = 0
         self._n_useless = 0
         self._told: set[str] = set()
         self.dialect = dialect
@@ -189,7 +194,7 @@ class Sender:
         unnamed = re.sub(rf"(?<!\w){re.escape(self._endpoint.model)}(?!\w)", "", said)
         found = replace(failure_of(status, unnamed), message=said)
         wait = _seconds(error.response.headers.get("retry-after"))
-        is_empty = status == _TOO_MANY and _EMPTY_PURSE.search(said) is not None
+        is_empty = status in (_BAD_REQUEST, _TOO_MANY) and _EMPTY_PURSE.search(unnamed) is not None
         if is_empty or (is_passing(status) and wait > _LONGEST_WAIT_SECONDS):
             when = f"in {wait:.0f} seconds" if wait else "when the account has means again"
             message = f"{self._endpoint.url} takes no more requests for now; go on {when}: {said}"
@@ -224,7 +229,7 @@ class Sender:
         if isinstance(reply, Failure):
             self._count(reply)
             return
-        self._failed_in_a_row = 0
+        self._failed_in_a_row = self._rejected_in_a_row = 0
         n_read = 0 if reply.usage is None else reply.usage.prompt_tokens
         if 0 < n_read * _MOST_BYTES_A_TOKEN < request.n_bytes:
             self._tell_once(
@@ -266,14 +271,17 @@ class Sender:
         known = failure.reason if is_of_one_row else failure.message
         advice = _SHORTER if failure.reason == "request_too_long" else ""
         self._tell_once(known, f"no answer ({failure.reason}): {failure.message}{advice}")
-        # A server that was of use before rejects this request for what it holds, in words that nobody knew.
-        if is_of_one_row or (failure.reason == "request_rejected" and self.has_been_useful):
+        if is_of_one_row:
             return
-        self._failed_in_a_row += 1
-        if self._failed_in_a_row >= PATIENCE:
+        if failure.reason == "request_rejected" and self.has_been_useful:
+            # It mostly rejects this one for what it holds, in words that nobody knew.
+            self._rejected_in_a_row += 1
+        else:
+            self._failed_in_a_row += 1
+        if self._failed_in_a_row >= PATIENCE or self._rejected_in_a_row >= _PATIENCE_ONCE_USEFUL:
+            n = max(self._failed_in_a_row, self._rejected_in_a_row)
             message = (
-                f"{self._endpoint.url} has answered none of the last {PATIENCE} requests, the last one with: "
-                f"{failure.message}"
+                f"{self._endpoint.url} has answered none of the last {n} requests, the last one with: {failure.message}"
             )
             raise EndpointError(message)
 

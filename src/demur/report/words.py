@@ -58,8 +58,8 @@ def headline(audit: Audit) -> str:
         if unscored
         else ""
     )
-    of_sides = sum(side.scored for side in audit.tally.sides.values())
-    together = ", both sides together" if of_sides == found.scored else ""
+    scored = [side.scored for side in audit.tally.sides.values()]
+    together = ", both sides together" if all(scored) and sum(scored) == found.scored and len(scored) > 1 else ""
     return f"{audit.counted}{together}: {parts}{left_out}."
 
 

@@ -37,10 +37,9 @@ class Highlights:
 
     Attributes:
         threshold: The probability from which a reply refuses, which borderline replies are near to; None without one.
-        surest: Refusals of each kind (`unnamed` for those of none) by falling P(refuses and of the kind), `SUREST` at
-            most.
-        doubtful: Refusals of each kind whose P(refuses and of the kind) is nearest to one half, `DOUBTFUL` at most;
-            none that has no probability.
+        surest: Refusals of each kind (`unnamed` for those of none) by falling `Example.probability`, `SUREST` at most.
+        doubtful: Refusals of each kind whose `Example.probability` is nearest to one half, `DOUBTFUL` at most; none
+            that has none.
         borderline: Replies whose probability of refusal is within `near`, those nearest to the threshold by their
             log-odds, `BORDERLINE` at most.
         wordings: How refusals open, counted.
