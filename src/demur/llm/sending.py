@@ -64,6 +64,7 @@ _SHORTER = "; where request and answer are too long together, --parameter max_to
 # What a firewall answers is a whole page.
 _LONGEST_TEXT = 1_000
 _EXCERPT = 100
+_SAID_FIRST = 300
 # Texts have three to five bytes a token.
 _MOST_BYTES_A_TOKEN = 8
 
@@ -194,7 +195,8 @@ class Sender:
         unnamed = re.sub(rf"(?<!\w){re.escape(self._endpoint.model)}(?!\w)", "", said)
         found = replace(failure_of(status, unnamed), message=said)
         wait = _seconds(error.response.headers.get("retry-after"))
-        is_empty = status in (_BAD_REQUEST, _TOO_MANY) and _EMPTY_PURSE.search(unnamed) is not None
+        # Further on, a rejection may repeat what was asked.
+        is_empty = status in (_BAD_REQUEST, _TOO_MANY) and _EMPTY_PURSE.search(unnamed[:_SAID_FIRST]) is not None
         if is_empty or (is_passing(status) and wait > _LONGEST_WAIT_SECONDS):
             when = f"in {wait:.0f} seconds" if wait else "when the account has means again"
             message = f"{self._endpoint.url} takes no more requests for now; go on {when}: {said}"
