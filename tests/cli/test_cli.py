@@ -957,10 +957,7 @@ def test_the_sides_of_pairs_are_printed_apart(capsys: pytest.CaptureFixture[str]
     print_summary(audit(rows, labeler="keywords", out=tmp_path), Path("out"))
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith("5 of 8 scored replies refuse")
-    assert [line.split() for line in lines[:2]] == [
-        ["chosen", "4", "100%", "of", "4"],
-        ["rejected", "1", "25%", "of", "4"],
-    ]
+    assert lines[:2] == ["chosen: 4 of 4 refuse, 100%", "rejected: 1 of 4 refuse, 25%"]
     assert lines[2] == "Of 4 pairs, 3 prefer a refusal to an answer, and 0 prefer an answer to a refusal."
     stored = json.loads((tmp_path / "composition.json").read_bytes())["pairs"]["chosen_only"]
     assert (stored["count"], stored["share"]) == (3, 0.75)
