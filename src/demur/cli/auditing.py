@@ -166,9 +166,10 @@ def print_summary(found: Audit, out: Path) -> None:
     from demur.report.words import language_note, pairs_sentence
 
     print(_finding(found) if found.why_not_scored is None else found.why_not_scored)
-    for side, of_side in found.tally.sides.items() if found.composition.scored else ():
-        rate = percent(of_side.share, of_side.interval)
-        print(f"{side}: {of_side.refusals:,} of {of_side.scored:,} refuse, {rate}")
+    for side, of_side in found.tally.sides.items():
+        if of_side.scored:
+            rate = percent(of_side.share, of_side.interval)
+            print(f"{side}: {of_side.refusals:,} of {of_side.scored:,} refuse, {rate}")
     if said := pairs_sentence(found):
         print(said)
     if repeats := found.tally.repeats:

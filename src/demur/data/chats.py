@@ -102,9 +102,10 @@ def read_reply(values: Values, where: str) -> list[Spoken]:
 
 def read_preference(values: Values, where: str) -> list[Spoken]:
     """Read both sides of a preference pair; a bare reply is put under the prompt beside it."""
+    exchanges = {side: _exchanges(values, side) for side in SIDES}
+    if all(exchanges.values()):
+        return list(exchanges.items())
     opening = _opening(values, where)
-    if all(_exchanges(values, side) for side in SIDES):
-        return [(side, _exchanges(values, side)) for side in SIDES]
     sides = [(side, _spoken(values[side], where, side, opening)) for side in SIDES]
     return [
         (side, _under_system(values, said, where) if _has_user(said) else (*opening, *said)) for side, said in sides
@@ -164,9 +165,11 @@ def _exchanges(values: Values, reply: str) -> tuple[Message, ...]:
     Beside anything else that was said, a list is what is asked about. Lists that are no text of a cell may be batches
     as well, and no layout takes them.
     """
-    asked, answered = as_text_list(values.get("prompt")), as_text_list(values[reply])
-    is_alone = all(is_nothing(values.get(part)) for part in ("input", "history", "system"))
-    if not is_alone or not any(asked) or len(asked) != len(answered):
+    asked = as_text_list(values.get("prompt"))
+    if not any(asked) or any(not is_nothing(values.get(part)) for part in ("input", "history", "system")):
+        return ()
+    answered = as_text_list(values[reply])
+    if len(asked) != len(answered):
         return ()
     pairs = zip(asked, answered, strict=True)
     return tuple(message for ask, answer in pairs for message in (Message("user", ask), Message("assistant", answer)))

@@ -99,8 +99,9 @@ def as_text_list(value: object) -> list[str | None]:
     """Return the texts that a text holds as a list of JSON, null for one that was lost; none where it holds others."""
     # Asked of every prompt: what begins as no list is told from its first letter.
     items = _decoded(value) if isinstance(value, str) and value.lstrip().startswith("[") else None
-    texts = [item for item in items if item is None or isinstance(item, str)] if isinstance(items, list) else []
-    return texts if isinstance(items, list) and len(texts) == len(items) else []
+    if not isinstance(items, list) or not all(item is None or isinstance(item, str) for item in items):
+        return []
+    return items
 
 
 def is_python_messages(value: object) -> bool:

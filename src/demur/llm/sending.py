@@ -108,7 +108,7 @@ class Sender:
         *,
         dialect: Dialect,
         tell: Callable[[str], None],
-        has_been_useful: bool = False,
+        has_been_useful: bool,
     ) -> None:
         """Take an open client.
 

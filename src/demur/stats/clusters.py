@@ -95,7 +95,7 @@ class Clusters:
         sizes, total = self._counts_of(name)
         return _squares(sizes) <= total * (1 + _CLEARLY * Sketch.RELATIVE_ERROR)
 
-    def effects(self, parts: Iterable[str], whole: str) -> dict[str, float]:
+    def effects(self, parts: Iterable[str], whole: str, *, of_others: bool = False) -> dict[str, float]:
         """Return the design effect of each share part / whole, all named as the rows count.
 
         With a and b of them in each of K clusters, n = Σb and p = Σa / n, the variance of a ratio by linearisation
@@ -110,7 +110,8 @@ class Clusters:
 
         Where p is 0 or 1 nothing shows how far the rows of a cluster agree, and they are taken to agree in full:
         D = n / k. So they are where a single cluster among several has all rows of the whole. Where there is but one
-        cluster in all, D is 1, and the share is that of its own rows.
+        cluster in all, D is 1, and the share is that of its own rows; `of_others` asks for that of rows elsewhere, and
+        its rows say what one does.
 
         Hits of one to three clusters show it hardly better: their variance would have the interval end far below that
         of no hit at all. With u = z² / (k + z²), where the score interval of 0 of k ends, D is at least
@@ -123,7 +124,7 @@ class Clusters:
 
         From a sketch, the variance has a standard error of some four per cent.
         """
-        if self.are_single(whole) or len(self.counts) == 1:
+        if self.are_single(whole) or (len(self.counts) == 1 and not of_others):
             return dict.fromkeys(parts, 1.0)
         sizes, total = self._counts_of(whole)
         # A sketch may err below what the squares of whole numbers can come to.

@@ -64,11 +64,8 @@ class OperatingPoint:
             rows.append((str(prompt), [side, _RIGHT + side] if is_refusal == is_called else [side]))
             cells[bool(is_refusal), bool(is_called)] += 1
         clusters = Clusters.of(rows)
-        sides = {_REFUSAL: cells[True, True] + cells[True, False], _OTHER: cells[False, True] + cells[False, False]}
         effects = [
-            # Rows of one prompt say together what a single one does.
-            max(1.0, n) if clusters.number == 1 else clusters.effects([_RIGHT + side], side)[_RIGHT + side]
-            for side, n in sides.items()
+            clusters.effects([_RIGHT + side], side, of_others=True)[_RIGHT + side] for side in (_REFUSAL, _OTHER)
         ]
         return cls(cells[True, True], cells[True, False], cells[False, False], cells[False, True], *effects)
 

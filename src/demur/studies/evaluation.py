@@ -16,7 +16,7 @@ from demur.stats.conformal import CategorySets
 from demur.stats.metrics import GateMetrics, HeadMetrics
 from demur.stats.resampling import Estimate, Resamples, require_draws
 from demur.stats.selective import RiskCoverage, SetMetrics
-from demur.studies.judging import verdicts_of
+from demur.studies.judging import require_one_each, verdicts_of
 from demur.studies.requests import request_clusters
 from demur.studies.writing import without_nan
 from demur.verdict import Policy
@@ -128,11 +128,7 @@ def evaluate(
     require_draws(resamples, seed)
     counted = Policy.of(labeler, policy)
     verdicts = [verdict.under(counted) for verdict in verdicts_of(labeler, [row.conversation for row in rows])]
-    if len(verdicts) != len(rows):
-        message = (
-            f"labeler {labeler.name!r} gave {len(verdicts)} verdicts for {len(rows)} rows; it must give one for each"
-        )
-        raise ValueError(message)
+    require_one_each(labeler, len(verdicts), len(rows))
     rows = [replace(row, is_refusal=_truth(row, counted)) for row in rows]
     scored = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict.is_scored]
     gated = [(row, verdict) for row, verdict in scored if row.is_refusal is not None]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from demur.taxonomy import Taxonomy
     from demur.verdict import Labeler, Policy
 
-__all__ = ["Judging", "judges_text_alone", "verdicts_of"]
+__all__ = ["Judging", "judges_text_alone", "require_one_each", "verdicts_of"]
 
 
 def judges_text_alone(labeler: Labeler) -> bool:
@@ -46,6 +46,17 @@ def verdicts_of(labeler: Labeler, conversations: Sequence[Conversation]) -> Iter
         if not isinstance(verdict, Verdict):
             raise _no_verdicts(labeler, verdict)
         yield verdict
+
+
+def require_one_each(labeler: Labeler, n_verdicts: int, n_rows: int) -> None:
+    """Refuse verdicts that are not one for each row: nobody knows which rows they are of.
+
+    Raises:
+        ValueError: There are fewer, or more.
+    """
+    if n_verdicts != n_rows:
+        message = f"labeler {labeler.name!r} gave {n_verdicts} verdicts for {n_rows} rows; it must give one for each"
+        raise ValueError(message)
 
 
 def _no_verdicts(labeler: Labeler, given: object) -> LabelerError:

@@ -14,7 +14,7 @@ from demur.errors import BudgetError, EndpointError
 from demur.labelers.judge import Judge
 from demur.labelers.recorded import NOT_LABELLED, RecordedLabeler
 from demur.llm.heard import Heard
-from demur.studies.judging import verdicts_of
+from demur.studies.judging import require_one_each, verdicts_of
 from demur.studies.leaderboard import Pace
 from demur.verdict import Verdict
 
@@ -82,9 +82,8 @@ def run(
             raise
         stopped = str(error)
     seconds = time.perf_counter() - begun
-    if len(verdicts) > len(talks) or (len(verdicts) < len(talks) and stopped is None):
-        message = f"{labeler.name!r} gave {len(verdicts)} verdicts for {len(talks)} rows; it has to give one each"
-        raise ValueError(message)
+    if stopped is None or len(verdicts) > len(talks):
+        require_one_each(labeler, len(verdicts), len(talks))
     rest = itertools.repeat(Verdict.unscored(NOT_LABELLED), len(talks) - len(verdicts))
     if isinstance(labeler, RecordedLabeler):
         pace = Pace(math.nan, math.nan, math.nan, "not known")
